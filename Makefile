@@ -1,0 +1,43 @@
+# Every target works from a fresh clone: the environment is made when it is missing and renewed when the lock changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: up down test lint gen bench lock clean
+
+up: $(STAMP)  ## a running plane from a bare checkout
+	$(BIN)/kairship up
+
+down: $(STAMP)  ## stop the plane, keep its data
+	$(BIN)/kairship down
+
+test: lint  ## everything CI runs
+	$(BIN)/kairship engine build --group plane --group test
+	$(BIN)/python -m tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## every benchmark; results in benchmarks/results/
+	$(BIN)/kairship engine build --group plane
+	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+
+lock: $(STAMP)  ## resolve the Python dependencies afresh
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --group dev pyproject.toml -o requirements.txt
+
+$(STAMP): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "kairship needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (Debian: apt install python3-venv)"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,5 @@
+"""`python -m kairship` is `kairship`."""
+
+from kairship.cli import main
+
+main()

@@ -1,0 +1,41 @@
+"""The assembled command, and the one place where an exception becomes an exit code.
+
+A user's mistake and a failing machine end in a message that says what to do, never in a traceback: those are for
+defects, and only what nobody foresaw gets one.
+"""
+
+import sys
+
+import typer
+
+from kairship.cli import doctor, down, engine, logs, member, status, up, version
+from kairship.cli.failure import ExitCode, explain
+
+app = typer.Typer(
+    name="kairship",
+    help="One place to run many Karmada control planes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(up.up)
+app.command()(down.down)
+app.command()(status.status)
+app.command()(logs.logs)
+app.command()(doctor.doctor)
+app.command()(version.version)
+app.add_typer(engine.app, name="engine")
+app.add_typer(member.app, name="member")
+
+
+def main() -> None:
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    except BaseException as error:
+        failure = explain(error)
+        if failure is None:
+            raise
+        typer.secho(f"error: {failure.message}", fg=typer.colors.RED, err=True)
+        sys.exit(failure.code)

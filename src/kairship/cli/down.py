@@ -1,0 +1,32 @@
+"""`kairship down`: stop everything, and on request forget everything."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from kairship.cli.output import DataDir, Format, Output, console, print_json
+from kairship.embedded import Home, stop_plane
+
+
+def down(
+    data_dir: DataDir,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete all data of the plane as well.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
+    output: Output = Format.TABLE,
+) -> None:
+    """Stop the plane. Its data stays for the next `kairship up`, unless you purge it."""
+    home = Home(data_dir)
+    if purge and home.exists and not yes:
+        typer.confirm(f"Delete the plane in {home.root} with everything in it?", abort=True)
+    with home.exclusive():
+        stopped = asyncio.run(stop_plane(home))
+        purged = purge and home.exists
+        if purged:
+            home.purge()
+    if output is Format.JSON:
+        print_json({"stopped": stopped, "purged": purged})
+    else:
+        console.print("The plane is stopped." if stopped else f"No plane was running in {home.root}.")
+        if purged:
+            console.print("Its data is deleted.")

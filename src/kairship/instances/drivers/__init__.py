@@ -1,0 +1,30 @@
+"""Drivers: the ways in which an instance can exist.
+
+``driver`` is the protocol that they share, ``steps`` the shape of all their work, ``local`` the one that runs a Karmada
+as supervised processes on this machine. A driver states what it can; nobody asks which one it is.
+"""
+
+from kairship.instances.drivers.driver import (
+    Backup,
+    Capabilities,
+    ComponentHealth,
+    DesiredInstance,
+    Driver,
+    DriverError,
+)
+from kairship.instances.drivers.local import LocalDriver
+from kairship.instances.drivers.steps import Progress, Step, StepFailed, run_steps
+
+__all__ = [
+    "Backup",
+    "Capabilities",
+    "ComponentHealth",
+    "DesiredInstance",
+    "Driver",
+    "DriverError",
+    "LocalDriver",
+    "Progress",
+    "Step",
+    "StepFailed",
+    "run_steps",
+]

@@ -1,0 +1,180 @@
+"""The objects inside a Karmada instance without which its processes cannot work.
+
+CRDs, conversion and admission webhooks, aggregated API services and default roles come from the manifests of the very
+version that runs; only addresses and certificates are ours. Everything is server-side applied, so running it again
+changes nothing, and running it with another version's manifests upgrades.
+"""
+
+import asyncio
+import base64
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kairship.controlplane import karmada
+from kairship.controlplane.karmada import KarmadaSettings
+from kairship.controlplane.plane import LOOPBACK, ControlPlane
+from kairship.engine import Engine
+from kairship.instances.drivers.waiting import until
+from kairship.kube import Client, kinds
+
+FIELD_MANAGER = "kairship-driver"
+PATIENCE = 60.0
+
+Manifest = dict[str, Any]
+
+# Bindings are stored in one version and served in two: these CRDs are converted by Karmada's webhook.
+_CONVERTED = frozenset({"resourcebindings.work.karmada.io", "clusterresourcebindings.work.karmada.io"})
+_WEBHOOK_ADDRESS = "https://karmada-webhook.karmada-system.svc:443"
+_ADDON_SERVICES = {
+    karmada.SEARCH: "karmada-search-apiservice.yaml",
+    karmada.METRICS_ADAPTER: "karmada-metrics-adapter-apiservice.yaml",
+}
+
+
+class Bootstrap:
+    """Applies the objects of one instance through a client with every right in it."""
+
+    def __init__(self, client: Client, plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> None:
+        self._client = client
+        self._plane = plane
+        self._settings = settings
+        self._crds = engine.karmada_crds(settings.version)
+        self._manifests = engine.karmada_manifests(settings.version)
+        self._authority = base64.b64encode(plane.pki.authority_bundle("ca")).decode()
+
+    async def apply_crds(self) -> None:
+        await self._apply([_namespace(karmada.NAMESPACE), _namespace("karmada-cluster")])
+        definitions = [self._converted(manifest) for manifest in _documents(sorted(self._crds.glob("bases/*/*.yaml")))]
+        names = {manifest["metadata"]["name"] for manifest in definitions}
+        await self._apply(definitions)
+
+        async def established() -> str | None:
+            page = await self._client.list(kinds.CRDS)
+            ready = {item["metadata"]["name"] for item in page.items if _condition(item, "Established") == "True"}
+            missing = names - ready
+            return f"not established: {', '.join(sorted(missing))}" if missing else None
+
+        await until(established, what="Karmada's resource definitions being served", timeout=PATIENCE)
+
+    async def apply_aggregated_api(self) -> None:
+        await self._aggregate("karmada-aggregated-apiserver-apiservice.yaml", karmada.AGGREGATED_APISERVER)
+
+    async def apply_roles(self) -> None:
+        files = ("cluster-proxy-admin-rbac.yaml", "admin-clusterrole-aggregation.yaml")
+        await self._apply(_documents(self._manifests / name for name in files))
+
+    async def apply_admission(self) -> None:
+        await self._apply(self._rendered("webhook-configuration.yaml"))
+
+    async def apply_addon_apis(self) -> None:
+        """API services of the add-ons that are on; those of the others go, or they would hang namespace deletion."""
+        enabled = {karmada.SEARCH: self._settings.search, karmada.METRICS_ADAPTER: self._settings.metrics_adapter}
+        for component, manifest in _ADDON_SERVICES.items():
+            if enabled[component]:
+                await self._aggregate(manifest, component)
+            else:
+                await self._delete(self._rendered(manifest))
+
+    async def apply_estimator_services(self) -> None:
+        """Where the schedulers find the estimator of each member: services that point at ports of this machine."""
+        wanted = {}
+        if self._settings.descheduling is not None:
+            wanted = {
+                karmada.estimator_port(cluster): _estimator_service(
+                    karmada.estimator_port(cluster), self._plane.ports[karmada.estimator_port(cluster)]
+                )
+                for cluster in self._settings.estimators
+            }
+        page = await self._client.list(kinds.SERVICES, namespace=karmada.NAMESPACE)
+        present = {item["metadata"]["name"] for item in page.items}
+        for name in present - wanted.keys():
+            if name.startswith(f"{karmada.ESTIMATOR}-"):
+                await self._client.delete(kinds.SERVICES, name, namespace=karmada.NAMESPACE, missing_ok=True)
+        await self._apply(wanted.values())
+
+    async def _aggregate(self, manifest: str, component: str) -> None:
+        """Serve an aggregated API from a process on this machine, and wait until the API server reaches it."""
+        objects = self._rendered(manifest)
+        services: list[str] = []
+        for item in objects:
+            if item["kind"] == "Service":
+                item["spec"]["externalName"] = "localhost"
+            elif item["kind"] == "APIService":
+                item["spec"]["service"]["port"] = self._plane.ports[component]
+                services.append(item["metadata"]["name"])
+        await self._apply(objects)
+
+        async def available() -> str | None:
+            for name in services:
+                item = await self._client.get(kinds.API_SERVICES, name)
+                if _condition(item, "Available") != "True":
+                    return f"{name}: {_message(item, 'Available')}"
+            return None
+
+        await until(available, what=f"{component} being reachable through the API server", timeout=PATIENCE)
+
+    def _rendered(self, name: str) -> list[Manifest]:
+        text = (self._manifests / name).read_text()
+        local = f"https://{LOOPBACK}:{self._plane.ports[karmada.WEBHOOK]}"
+        text = text.replace("{{caBundle}}", self._authority).replace(_WEBHOOK_ADDRESS, local)
+        return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+
+    def _converted(self, manifest: Manifest) -> Manifest:
+        if manifest["metadata"]["name"] in _CONVERTED:
+            url = f"https://{LOOPBACK}:{self._plane.ports[karmada.WEBHOOK]}/convert"
+            manifest["spec"]["conversion"] = {
+                "strategy": "Webhook",
+                "webhook": {
+                    "clientConfig": {"url": url, "caBundle": self._authority},
+                    "conversionReviewVersions": ["v1"],
+                },
+            }
+        return manifest
+
+    async def _apply(self, objects: Iterable[Manifest]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for item in objects:
+                group.create_task(self._client.apply_object(item, field_manager=FIELD_MANAGER))
+
+    async def _delete(self, objects: Iterable[Manifest]) -> None:
+        for item in objects:
+            resource = kinds.API_SERVICES if item["kind"] == "APIService" else kinds.SERVICES
+            metadata = item["metadata"]
+            await self._client.delete(resource, metadata["name"], namespace=metadata.get("namespace"), missing_ok=True)
+
+
+def _documents(paths: Iterable[Path]) -> list[Manifest]:
+    return [document for path in paths for document in yaml.load_all(path.read_text(), yaml.CSafeLoader) if document]
+
+
+def _namespace(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _estimator_service(name: str, port: int) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": karmada.NAMESPACE},
+        "spec": {
+            "type": "ExternalName",
+            "externalName": "localhost",
+            "ports": [{"name": "grpc", "port": karmada.ESTIMATOR_SERVICE_PORT, "targetPort": port}],
+        },
+    }
+
+
+def _conditions(item: Manifest, kind: str) -> Manifest:
+    conditions = item.get("status", {}).get("conditions") or []
+    return next((condition for condition in conditions if condition["type"] == kind), {})
+
+
+def _condition(item: Manifest, kind: str) -> str:
+    return str(_conditions(item, kind).get("status", "Unknown"))
+
+
+def _message(item: Manifest, kind: str) -> str:
+    return str(_conditions(item, kind).get("message", "no status yet"))

@@ -1,0 +1,67 @@
+"""What the ``local`` driver remembers of its instances: one small file in the directory of each.
+
+The record is written before anything else of an instance exists, and its directory is renamed before it is removed. So
+whatever was killed half way can be found, finished or removed, and nothing half removed looks like an instance.
+"""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from kairship.controlplane import PlaneKind
+from kairship.controlplane.pki import write_private
+from kairship.instances.drivers.driver import DriverError
+
+_FILE = "instance.json"
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """An upgrade that has begun: where to, and the digest of the snapshot that leads back."""
+
+    to: str
+    sha256: str
+
+
+class Record(msgspec.Struct, frozen=True):
+    uid: str
+    name: str
+    version: str
+    upgrade: Upgrade | None = None
+
+    @property
+    def group(self) -> str:
+        """The supervisor's name for the processes of this instance."""
+        return f"{PlaneKind.INSTANCE.value}-{self.name}"
+
+
+class Records:
+    def __init__(self, planes: Path) -> None:
+        self._planes = planes
+
+    def directory(self, uid: str) -> Path:
+        return self._planes / uid
+
+    def read(self, uid: str) -> Record | None:
+        try:
+            return msgspec.json.decode((self.directory(uid) / _FILE).read_bytes(), type=Record)
+        except FileNotFoundError:
+            return None
+
+    def require(self, uid: str) -> Record:
+        record = self.read(uid)
+        if record is None:
+            raise DriverError(f"this driver has no instance with UID {uid}")
+        return record
+
+    def write(self, record: Record) -> None:
+        write_private(self.directory(record.uid) / _FILE, msgspec.json.encode(record))
+
+    async def remove(self, uid: str) -> None:
+        """Remove the directory of an instance with everything in it. Idempotent."""
+        directory, leaving = self.directory(uid), self._planes / f".deleting-{uid}"
+        if directory.exists():
+            await asyncio.to_thread(shutil.rmtree, leaving, ignore_errors=True)
+            directory.rename(leaving)
+        await asyncio.to_thread(shutil.rmtree, leaving, ignore_errors=True)

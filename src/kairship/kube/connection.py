@@ -1,0 +1,85 @@
+"""How to reach one API server, as a value: address, trust and identity."""
+
+from pathlib import Path
+
+import msgspec
+import yaml
+from yarl import URL
+
+from .errors import ConfigError
+from .kubeconfig import ClusterEntry, Kubeconfig, UserEntry
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """One API server and one identity at it. Certificates and keys are PEM; without a `ca` the system's is trusted.
+
+    `token_file` wins over `token`: it is the one that is kept fresh. The representation shows no secret.
+    """
+
+    server: str
+    ca: bytes | None = None
+    client_cert: bytes | None = None
+    client_key: bytes | None = None
+    token: str | None = None
+    token_file: str | None = None
+    tls_server_name: str | None = None
+    insecure_skip_tls_verify: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            url = URL(self.server)
+            plain = url.scheme in {"http", "https"} and url.host and not (url.user or url.query_string or url.fragment)
+        except ValueError:
+            plain = False
+        if not plain:
+            # Not quoted: what is wrong with it may be a password inside.
+            raise ConfigError("the server must be an address like https://host:6443, without user, query or fragment")
+        if url.scheme == "http" and (self.token or self.token_file or self.client_cert):
+            raise ConfigError(f"{self.server} is not encrypted: credentials are sent over https only")
+        if (self.client_cert is None) != (self.client_key is None):
+            raise ConfigError(f"{self.server}: a client certificate and its key come together, one of them is missing")
+        if self.insecure_skip_tls_verify and self.ca:
+            raise ConfigError(f"{self.server}: a CA was given together with the choice not to verify; use one of them")
+
+    def __repr__(self) -> str:
+        identity = [field for field in ("client_cert", "token", "token_file") if getattr(self, field)]
+        return f"Connection(server={self.server!r}, identity={' and '.join(identity) or 'none'})"
+
+    @classmethod
+    def from_kubeconfig(cls, source: str | Path | bytes, context: str | None = None) -> "Connection":
+        """From a file (`str` or `Path`) or its content (`bytes`, which may not refer to files)."""
+        cluster, user = Kubeconfig.load(source).select(context)
+        return cls(
+            server=cluster.server.rstrip("/"),
+            ca=cluster.certificate_authority_data,
+            client_cert=user.client_certificate_data,
+            client_key=user.client_key_data,
+            token=user.token,
+            token_file=user.token_file,
+            tls_server_name=cluster.tls_server_name,
+            insecure_skip_tls_verify=cluster.insecure_skip_tls_verify,
+        )
+
+    def to_kubeconfig(self, *, name: str, user: str = "kairship") -> bytes:
+        """A kubeconfig with this connection as its one context `name`. It holds the secrets: write it as 0600."""
+        cluster = ClusterEntry(
+            server=self.server,
+            certificate_authority_data=self.ca,
+            tls_server_name=self.tls_server_name,
+            insecure_skip_tls_verify=self.insecure_skip_tls_verify,
+        )
+        identity = UserEntry(
+            client_certificate_data=self.client_cert,
+            client_key_data=self.client_key,
+            token=self.token,
+            token_file=self.token_file,
+        )
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": msgspec.to_builtins(cluster)}],
+            "users": [{"name": user, "user": msgspec.to_builtins(identity)}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
+            "current-context": name,
+        }
+        return yaml.safe_dump(document, sort_keys=False).encode()

@@ -1,0 +1,131 @@
+"""Which kinds a server serves, asked when needed and remembered.
+
+The unit is the group version: one small document, which servers of every age and aggregated ones answer themselves.
+It is asked again when it lacks the wanted kind, so a new CRD is found without restarting anything.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from .decoding import decode
+from .errors import BadReply, KubeError, NotFound, UnknownKind
+from .resource import Resource, group_version_path
+
+T = TypeVar("T")
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""Gets the document at a path, or raises the typed error."""
+
+
+class ServedResource(msgspec.Struct, frozen=True):
+    """A resource, the verbs that it takes and its subresources."""
+
+    resource: Resource
+    verbs: frozenset[str]
+    subresources: frozenset[str]
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """Everything that a server serves, each group in the version that it prefers."""
+
+    resources: tuple[ServedResource, ...]
+    failed: dict[str, KubeError]
+    """Group versions that did not answer, often an aggregated API that is down. Their kinds are unknown, not gone."""
+
+
+class _ApiResource(msgspec.Struct):
+    name: str
+    kind: str
+    namespaced: bool = False
+    verbs: list[str] = []
+
+
+class _ApiResourceList(msgspec.Struct):
+    resources: list[_ApiResource] | None = None
+
+
+class _GroupVersion(msgspec.Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    preferred_version: _GroupVersion
+
+
+class _GroupList(msgspec.Struct):
+    groups: list[_Group]
+
+
+class Discovery:
+    """The kinds of one server."""
+
+    def __init__(self, fetch: Fetch, *, server: str) -> None:
+        self._fetch = fetch
+        self._server = server
+        self._known: dict[str, tuple[ServedResource, ...]] = {}
+
+    async def find(self, api_version: str, kind: str) -> Resource:
+        """The resource of a kind. Raises `UnknownKind` when the server, asked anew, does not have it."""
+        found = _pick(self._known.get(api_version, ()), kind)
+        if found is None:
+            try:
+                found = _pick(await self._group_version(api_version), kind)
+            except NotFound:
+                found = None
+        if found is None:
+            raise UnknownKind(
+                f"{self._server} does not serve {kind} of {api_version}; install its CRD or API service first"
+            )
+        return found
+
+    async def catalogue(self) -> Catalogue:
+        """Everything the server serves, asked anew."""
+        groups = self._decode(await self._fetch("/apis"), _GroupList).groups
+        versions = ["v1", *(group.preferred_version.group_version for group in groups)]
+        async with asyncio.TaskGroup() as tasks:
+            answers = {version: tasks.create_task(self._try_group_version(version)) for version in versions}
+        served: list[ServedResource] = []
+        failed: dict[str, KubeError] = {}
+        for version, answer in answers.items():
+            match answer.result():
+                case KubeError() as error:
+                    failed[version] = error
+                case resources:
+                    served += resources
+        return Catalogue(resources=tuple(served), failed=failed)
+
+    async def _try_group_version(self, api_version: str) -> tuple[ServedResource, ...] | KubeError:
+        try:
+            return await self._group_version(api_version)
+        except KubeError as error:
+            return error
+
+    async def _group_version(self, api_version: str) -> tuple[ServedResource, ...]:
+        entries = self._decode(await self._fetch(group_version_path(api_version)), _ApiResourceList).resources or []
+        subresources: dict[str, set[str]] = {}
+        for entry in entries:
+            plural, _, subresource = entry.name.partition("/")
+            subresources.setdefault(plural, set()).add(subresource)
+        self._known[api_version] = tuple(
+            ServedResource(
+                resource=Resource.of(api_version, entry.name, kind=entry.kind, namespaced=entry.namespaced),
+                verbs=frozenset(entry.verbs),
+                subresources=frozenset(subresources[entry.name] - {""}),
+            )
+            for entry in entries
+            if "/" not in entry.name
+        )
+        return self._known[api_version]
+
+    def _decode(self, body: bytes, as_type: type[T]) -> T:
+        try:
+            return decode(body, as_type)
+        except msgspec.DecodeError as error:
+            raise BadReply(f"{self._server} answers discovery in a way that is not understood: {error}") from error
+
+
+def _pick(served: tuple[ServedResource, ...], kind: str) -> Resource | None:
+    return next((entry.resource for entry in served if entry.resource.kind == kind), None)

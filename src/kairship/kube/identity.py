@@ -1,0 +1,75 @@
+"""Who a call is made as: the bearer token, and the person it is made for."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from .connection import Connection
+from .errors import ConfigError
+
+TokenSource = Callable[[], str | None]
+"""Gives the token to send now. Called for every request, so it must not block."""
+
+TOKEN_FILE_MAX_AGE = 60.0
+
+
+class Impersonation(msgspec.Struct, frozen=True):
+    """Somebody else to act as. Needs the `impersonate` right at the server."""
+
+    user: str
+    groups: Sequence[str] = ()
+    uid: str | None = None
+    extra: Mapping[str, Sequence[str]] = {}
+
+    def headers(self) -> list[tuple[str, str]]:
+        if not self.user:
+            # The server ignores groups and uid that come without a user and would act as the client itself.
+            raise ValueError("an impersonation needs a user")
+        headers = [("Impersonate-User", self.user)]
+        headers += [("Impersonate-Group", group) for group in self.groups]
+        if self.uid is not None:
+            headers.append(("Impersonate-Uid", self.uid))
+        for key, values in self.extra.items():
+            headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
+        if any(not value.isprintable() for _, value in headers):
+            raise ValueError("an impersonated name may not contain control characters")
+        return headers
+
+
+class FileToken:
+    """A token in a file that somebody else renews; read again when the last reading is a minute old."""
+
+    def __init__(self, path: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._token: str | None = None
+        self._read_at = 0.0
+
+    def __call__(self) -> str:
+        if self._token is None or self._clock() - self._read_at >= TOKEN_FILE_MAX_AGE:
+            self._refresh()
+        assert self._token is not None  # noqa: S101 - for the type checker: refreshing either sets it or raises
+        return self._token
+
+    def _refresh(self) -> None:
+        try:
+            token = self._path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            token, problem = "", str(error)
+        else:
+            problem = "it is empty"
+        if token:
+            self._token, self._read_at = token, self._clock()
+        elif self._token is None:
+            raise ConfigError(f"cannot use the token in {self._path}: {problem}")
+        # Otherwise the file is being replaced this moment: the last token is most likely still good.
+
+
+def token_source(connection: Connection) -> TokenSource:
+    """The token of a connection, whichever way it is given."""
+    if connection.token_file is not None:
+        return FileToken(connection.token_file)
+    return lambda: connection.token

@@ -1,0 +1,236 @@
+"""HTTP to one API server: bytes out, bytes in, every failure typed.
+
+One session with one pool of connections serves any number of tasks of one event loop. Calls and streams are bounded
+apart: a watch keeps its connection for minutes, and a hundred of them must not leave a plain call waiting. A call
+waits for its turn within its own deadline. Cancelling a call or leaving a stream closes its connection unless the
+reply was read to its end.
+
+Nothing is ever sent twice, with one exception: a GET that found its kept-alive connection closed by the server before
+a reply began. The server's idle timeout makes that an everyday event, and the caller could do nothing better.
+"""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from . import errors
+from .connection import Connection
+from .identity import TokenSource
+from .tls import ssl_context
+
+# Kubernetes' servers close an idle connection after 90 s. Closing it earlier ourselves spares us most surprises.
+_KEEP_ALIVE = 60.0
+_PATH = re.compile(r"/[\x21-\x22\x24-\x7e]*")  # visible ASCII without '#': an encoded path, and its query
+_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
+
+
+class RawResponse(msgspec.Struct, frozen=True):
+    """A whole reply of any status, its body as it came over the wire."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+
+@dataclass
+class _Attempt:
+    on_kept_connection: bool = False
+
+
+class _NoReply(Exception):  # noqa: N818 - a signal inside this module
+    """The connection was lost before a reply began."""
+
+
+class Stream:
+    """A reply whose body is still coming."""
+
+    def __init__(self, response: aiohttp.ClientResponse, transport: "Transport", call: str) -> None:
+        self._response = response
+        self._transport = transport
+        self._call = call
+        self.status = response.status
+        self.headers = response.headers
+
+    async def read(self, *, timeout: float) -> bytes:
+        """What has arrived, or the next that arrives; nothing at the end of the body."""
+        with self._transport.typed_errors(self._call, timeout):
+            async with asyncio.timeout(timeout):
+                return await self._response.content.readany()
+
+    async def chunks(self, *, inactivity_timeout: float) -> AsyncGenerator[bytes]:
+        """The body as it arrives. Silence for longer than `inactivity_timeout` raises `TimedOut`."""
+        while chunk := await self.read(timeout=inactivity_timeout):
+            yield chunk
+
+
+class Transport:
+    """The connections to one API server. To be made inside a running event loop, and closed."""
+
+    def __init__(
+        self, connection: Connection, *, max_connections: int, max_streams: int, user_agent: str, token: TokenSource
+    ) -> None:
+        self.server = connection.server
+        self._tls_server_name = connection.tls_server_name
+        self._token = token
+        self._calls = asyncio.Semaphore(max_connections)
+        self._streams = asyncio.Semaphore(max_streams)
+        reuse = aiohttp.TraceConfig()
+        reuse.on_connection_reuseconn.append(_note_reuse)
+        self._session = aiohttp.ClientSession(
+            # The two semaphores are the bound. Deadlines are set per call, around everything.
+            connector=aiohttp.TCPConnector(limit=0, ssl=ssl_context(connection), keepalive_timeout=_KEEP_ALIVE),
+            timeout=aiohttp.ClientTimeout(total=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            # Compressing costs the API servers more than it saves on the way. Who asks for it gets it as is.
+            headers={"User-Agent": user_agent, "Accept": "application/json", "Accept-Encoding": "identity"},
+            trace_configs=[reuse],
+            middlewares=(_never_send_again,),
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: CIMultiDict[str],
+        timeout: float,
+    ) -> RawResponse:
+        """A whole exchange within `timeout`. Any status is a reply; only the lack of one raises."""
+        with self.typed_errors(f"{method} {path}", timeout):
+            async with (
+                asyncio.timeout(timeout),
+                self._calls,
+                await self._send(method, path, params, body, headers) as response,
+            ):
+                return RawResponse(response.status, response.headers, await response.read())
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: CIMultiDict[str],
+        timeout: float,
+    ) -> AsyncIterator[Stream]:
+        """A reply to be read piece by piece. `timeout` is for the beginning of the reply."""
+        call = f"{method} {path}"
+        async with AsyncExitStack() as held:
+            with self.typed_errors(call, timeout):
+                async with asyncio.timeout(timeout):
+                    await held.enter_async_context(self._streams)
+                    reply = await self._send(method, path, params, body, headers)
+                    await held.enter_async_context(reply)
+            yield Stream(reply, self, call)
+
+    async def _send(
+        self, method: str, path: str, params: Mapping[str, str] | None, body: bytes | None, headers: CIMultiDict[str]
+    ) -> aiohttp.ClientResponse:
+        if not _PATH.fullmatch(path):
+            raise ValueError("a path begins with '/' and is already encoded")
+        query = ("&" if "?" in path else "?") + urlencode(params) if params else ""
+        url = URL(self.server.rstrip("/") + path + query, encoded=True)
+        if token := self._token():
+            headers["Authorization"] = f"Bearer {token}"
+        attempt = _Attempt()
+        try:
+            return await self._attempt(method, url, body, headers, attempt)
+        except _NoReply:
+            if method != "GET" or not attempt.on_kept_connection:
+                raise
+        return await self._attempt(method, url, body, headers, attempt)
+
+    async def _attempt(
+        self, method: str, url: URL, body: bytes | None, headers: CIMultiDict[str], attempt: _Attempt
+    ) -> aiohttp.ClientResponse:
+        return await self._session.request(
+            method,
+            url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            server_hostname=self._tls_server_name,
+            trace_request_ctx=attempt,
+        )
+
+    @contextmanager
+    def typed_errors(self, call: str, timeout: float) -> Iterator[None]:
+        """Turns what aiohttp and the system raise into this package's errors. `call` is shown without its query."""
+        call = call.partition("?")[0]
+        try:
+            yield
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise self._distrust(error.certificate_error) from error
+        except aiohttp.ClientConnectorSSLError as error:
+            raise errors.TlsError(
+                f"no TLS with {self.server}: {error.os_error}; is this the port of an API server?"
+            ) from error
+        except aiohttp.ClientConnectorError as error:
+            raise errors.ConnectFailed(
+                f"cannot connect to {self.server}: {error.os_error}; check that it runs and that the address is right"
+            ) from error
+        except TimeoutError as error:
+            raise errors.TimedOut(f"{self.server} did not answer {call} within {timeout:g} s") from error
+        except (_NoReply, aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+            raise self._lost(call, error) from error
+        except aiohttp.ClientError as error:
+            # Not chained: some of aiohttp's errors carry the request's headers.
+            raise errors.BadReply(f"{self.server} did not answer {call} in HTTP ({type(error).__name__})") from None
+
+    def _lost(self, call: str, error: BaseException) -> errors.TransportError:
+        cause: BaseException | None = error
+        while cause is not None:
+            # In TLS 1.3 the server judges the client's certificate after the client has ended its handshake.
+            if isinstance(cause, ssl.SSLError):
+                return errors.TlsError(
+                    f"{self.server} ended TLS during {call}: {cause.reason}; check the client certificate"
+                )
+            cause = cause.__cause__
+        return errors.Disconnected(
+            f"{self.server} closed the connection during {call}; whether it was carried out is not known"
+        )
+
+    def _distrust(self, error: Exception) -> errors.TlsError:
+        code = getattr(error, "verify_code", None)
+        reason = getattr(error, "verify_message", "") or str(error)
+        if code == _EXPIRED:
+            return errors.CertificateExpired(f"the certificate of {self.server} has expired; renew it on the server")
+        return errors.TlsError(
+            f"the certificate of {self.server} is not trusted: {reason}; check the CA and, if set, the TLS server name"
+        )
+
+
+async def _note_reuse(
+    _: aiohttp.ClientSession, context: SimpleNamespace, __: aiohttp.TraceConnectionReuseconnParams
+) -> None:
+    context.trace_request_ctx.on_kept_connection = True
+
+
+async def _never_send_again(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Keeps aiohttp from repeating PUT and DELETE: a repeated DELETE says "not found" to the one who deleted."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _NoReply from error

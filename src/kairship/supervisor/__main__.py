@@ -1,0 +1,66 @@
+"""`python -m kairship.supervisor --data-dir DIR`: the supervisor itself, in the foreground, logging to stdout.
+
+It ends on SIGTERM, SIGINT or when asked through the control socket, and only after everything it runs has been stopped.
+The control socket answers until then.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+
+from kairship.supervisor import lock
+from kairship.supervisor.errors import SupervisorError
+from kairship.supervisor.layout import Layout
+from kairship.supervisor.server import serving
+from kairship.supervisor.service import Supervisor
+
+log = structlog.get_logger()
+
+
+async def supervise(layout: Layout) -> None:
+    """Run the plane's processes until told to stop."""
+    async with asyncio.TaskGroup() as tasks:
+        supervisor = Supervisor(layout, tasks)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, supervisor.closing.set)
+        await supervisor.open()
+        housekeeping = tasks.create_task(supervisor.housekeep())
+        async with serving(supervisor, layout):
+            log.info("serving", pid=os.getpid(), data_dir=str(layout.data_dir))
+            await supervisor.closing.wait()
+            log.info("shutting down")
+            await supervisor.drain()
+        housekeeping.cancel()
+    log.info("ended")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="kairship.supervisor", description="Runs the processes of an embedded plane.")
+    parser.add_argument("--data-dir", type=Path, required=True)
+    layout = Layout.of(parser.parse_args().data_dir)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ]
+    )
+    layout.create()
+    try:
+        with lock.held(layout.lock):
+            os.chdir("/")  # not to keep a file system busy that happened to be the caller's
+            asyncio.run(supervise(layout))
+    except (SupervisorError, OSError) as error:
+        log.error("cannot run", problem=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,261 @@
+"""The set of supervised processes of one data directory, and all that can be asked of it.
+
+Runs on the event loop of the main thread. A change of the set is applied at once, without an await in between, and then
+written to disk; the children's tasks follow. What blocks (disk, /proc) goes to a thread, one call at a time per
+concern, so changes take effect in the order in which they were admitted.
+"""
+
+import asyncio
+import graphlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+import structlog
+
+from kairship.supervisor import usage
+from kairship.supervisor.changes import Changes
+from kairship.supervisor.child import Child
+from kairship.supervisor.errors import InvalidSpec, ShuttingDown, UnknownProcess
+from kairship.supervisor.fence import Fence
+from kairship.supervisor.layout import Layout
+from kairship.supervisor.logfile import LogFile
+from kairship.supervisor.ports import PortBook
+from kairship.supervisor.roster import Roster
+from kairship.supervisor.spec import MIB, ProcessSpec, ProcessStatus, State, Term, Unready, selects
+from kairship.supervisor.store import Remembered, SpecStore
+
+log = structlog.get_logger()
+
+HOUSEKEEPING = 3.0
+OWN_LOG_LIMIT = 16 * MIB
+
+
+class Supervisor:
+    def __init__(self, layout: Layout, tasks: asyncio.TaskGroup) -> None:
+        self.closing = asyncio.Event()
+        self._layout = layout
+        self._tasks = tasks
+        self._children: dict[str, Child] = {}
+        self._remembered: dict[str, Remembered] = {}
+        self._changes = Changes()
+        self._meter = usage.CpuMeter()
+        self._roster = Roster(layout.running)
+        self._store, self._storing = SpecStore(layout.processes), asyncio.Lock()
+        self._fence, self._admitting = Fence(layout.terms), asyncio.Lock()
+        self._ports, self._allocating = PortBook(layout.ports, seed=str(layout.data_dir)), asyncio.Lock()
+
+    async def open(self) -> None:
+        """Start everything remembered, after making sure that nothing of an earlier supervisor is left."""
+        await asyncio.to_thread(self._roster.sweep)
+        self._remembered = await asyncio.to_thread(self._store.load)
+        for remembered in self._remembered.values():
+            self._adopt(remembered)
+
+    async def drain(self) -> None:
+        """Take everything down, in order, and keep it remembered."""
+        self.closing.set()
+        for child in self._children.values():
+            child.retire()
+        await self._changes.until(lambda: not self._children)
+
+    async def housekeep(self) -> None:
+        """Keep logs below their limits and CPU figures fresh, for ever."""
+        own_log = LogFile(self._layout.own_log)
+        while True:
+            await asyncio.sleep(HOUSEKEEPING)
+            await asyncio.to_thread(self._meter.sample, self._pids())
+            logs = [(child.log_file, child.spec.log_limit_bytes) for child in self._children.values()]
+            for file, limit in [*logs, (own_log, OWN_LOG_LIMIT)]:
+                if file.size() > limit:
+                    try:
+                        await asyncio.to_thread(file.rotate)
+                    except OSError as error:
+                        log.warning("the older part of a log is lost", file=str(file.path), problem=str(error))
+
+    # Changes. The caller awaits `admit` first and then one of these, which acts before its first await.
+
+    async def admit(self, term: Term | None) -> None:
+        """Let a change pass, or say why not."""
+        if self.closing.is_set():
+            raise ShuttingDown("the supervisor is shutting down")
+        if term is not None:
+            async with self._admitting:
+                await asyncio.to_thread(self._fence.admit, term)
+
+    async def put(self, specs: Sequence[ProcessSpec]) -> list[str]:
+        self._validate(specs)
+        changed = []
+        for spec in specs:
+            child = self._children.get(spec.name)
+            if child is None:
+                self._adopt(Remembered(spec=spec))
+            elif not child.assign(spec):
+                continue
+            self._remember(self._children[spec.name])
+            changed.append(spec.name)
+        if changed:
+            log.info("new or changed", processes=changed)
+        await self._write()
+        return changed
+
+    async def delete(self, selectors: Sequence[str]) -> None:
+        chosen = [child for child in self._children.values() if _matches(child.spec.name, selectors)]
+        for child in chosen:
+            child.retire()
+            self._remembered.pop(child.spec.name, None)
+        await self._write()
+        # One that was put again meanwhile is not retired any more, and no longer ours to wait for.
+        await self._changes.until(lambda: not any(child.retired and self._knows(child) for child in chosen))
+
+    async def start(self, selectors: Sequence[str]) -> None:
+        for child in self._select(selectors):
+            child.start()
+            self._remember(child)
+        await self._write()
+
+    async def stop(self, selectors: Sequence[str]) -> None:
+        await self._take_down(self._select(selectors), Child.stop)
+
+    async def restart(self, selectors: Sequence[str]) -> None:
+        await self._take_down(self._select(selectors), Child.restart)
+
+    async def _take_down(self, chosen: Sequence[Child], ask: Callable[[Child], None]) -> None:
+        runs = [(child, child.process) for child in chosen if child.process]
+        for child in chosen:
+            ask(child)
+            self._remember(child)
+        await self._write()
+        await self._changes.until(lambda: all(child.process is not process for child, process in runs))
+
+    async def allocate_ports(self, owner: str, names: Sequence[str]) -> dict[str, int]:
+        async with self._allocating:
+            return await asyncio.to_thread(self._ports.allocate, owner, names)
+
+    async def release_ports(self, owner: str) -> None:
+        async with self._allocating:
+            await asyncio.to_thread(self._ports.release, owner)
+
+    # Questions.
+
+    async def status(self, selectors: Sequence[str]) -> list[ProcessStatus]:
+        """Of the selected processes, or of all if nothing is selected."""
+        names = sorted(name for name in self._children if not selectors or _matches(name, selectors))
+        pids = self._pids()
+        memory = await asyncio.to_thread(usage.memory_bytes, pids)
+        seconds = await asyncio.to_thread(usage.cpu_seconds, pids)
+        return [
+            ProcessStatus(
+                name=name,
+                state=child.state,
+                since=child.since,
+                reason=child.reason,
+                restarts=child.restarts,
+                last_exit=child.last_exit,
+                log=str(child.log_file.path),
+                ports=child.spec.ports,
+                pid=(pid := child.process.pid if child.process else None),
+                memory_bytes=memory.get(pid or 0),
+                cpu_seconds=seconds.get(pid or 0),
+                cpu_percent=self._meter.percent.get(pid or 0),
+            )
+            for name in names
+            if (child := self._children.get(name))
+        ]
+
+    async def wait(self, selectors: Sequence[str], *, timeout: float) -> list[Unready]:
+        """Those that are not ready when all are ready, when waiting has become pointless, or at the deadline."""
+        names = [child.spec.name for child in self._select(selectors)]
+
+        def settled() -> bool:
+            return not any(map(self._unready, names)) or any(map(self._hopeless, names))
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._changes.until(settled)
+        return [unready for name in names if (unready := self._unready(name))]
+
+    async def logs(self, name: str, *, lines: int) -> list[str]:
+        [child] = self._select([name])
+        return await asyncio.to_thread(child.log_file.tail, lines)
+
+    # What a child must know of the others (`child.Neighbours`).
+
+    def awaited(self, child: Child) -> str:
+        reasons = [unready for name in child.spec.after if (unready := self._unready(name))]
+        return f"waits for {', '.join(map(_brief, reasons))}" if reasons else ""
+
+    def must_go_first(self, child: Child) -> bool:
+        return any(other.leaving and child.spec.name in other.spec.after for other in self._children.values())
+
+    def _adopt(self, remembered: Remembered) -> None:
+        name = remembered.spec.name
+        self._children[name] = Child(
+            remembered.spec,
+            stopped=remembered.stopped,
+            log_file=LogFile(self._layout.log(name)),
+            roster=self._roster,
+            changes=self._changes,
+            neighbours=self,
+        )
+        self._tasks.create_task(self._run(self._children[name]), name=name)
+
+    async def _run(self, child: Child) -> None:
+        await child.run()
+        del self._children[child.spec.name]
+        self._changes.announce()
+
+    def _remember(self, child: Child) -> None:
+        self._remembered[child.spec.name] = Remembered(spec=child.spec, stopped=child.stopped)
+
+    async def _write(self) -> None:
+        async with self._storing:
+            await asyncio.to_thread(self._store.sync, dict(self._remembered))
+
+    def _validate(self, specs: Sequence[ProcessSpec]) -> None:
+        for spec in specs:
+            if problem := spec.problem():
+                raise InvalidSpec(problem)
+        after = {name: child.spec.after for name, child in self._children.items()} | {s.name: s.after for s in specs}
+        try:
+            graphlib.TopologicalSorter(after).prepare()
+        except graphlib.CycleError as error:
+            raise InvalidSpec(f"these would wait for each other: {' → '.join(error.args[1])}") from error
+
+    def _select(self, selectors: Sequence[str]) -> list[Child]:
+        for selector in selectors:
+            if not any(selects(selector, name) for name in self._children):
+                raise UnknownProcess(f"no process is named {selector}, and no group")
+        return [child for name, child in sorted(self._children.items()) if _matches(name, selectors)]
+
+    def _knows(self, child: Child) -> bool:
+        return self._children.get(child.spec.name) is child
+
+    def _pids(self) -> list[int]:
+        return [child.process.pid for child in self._children.values() if child.process]
+
+    def _unready(self, name: str) -> Unready | None:
+        log_path = str(self._layout.log(name))
+        child = self._children.get(name)
+        if child is None:
+            return Unready(name=name, state=State.STOPPED, reason="not known", log=log_path)
+        if child.ready:
+            return None
+        return Unready(name=name, state=child.state, reason=child.reason, log=log_path)
+
+    def _hopeless(self, name: str) -> bool:
+        """Not ready, and will not be by waiting: itself, or one that it waits for."""
+        child = self._children.get(name)
+        if child is None or child.ready:
+            return child is None
+        return child.hopeless or (child.state is State.WAITING and any(map(self._known_hopeless, child.spec.after)))
+
+    def _known_hopeless(self, name: str) -> bool:
+        return name in self._children and self._hopeless(name)
+
+
+def _matches(name: str, selectors: Iterable[str]) -> bool:
+    return any(selects(selector, name) for selector in selectors)
+
+
+def _brief(unready: Unready) -> str:
+    return f"{unready.name} ({unready.state}{f': {unready.reason}' if unready.reason else ''})"

@@ -1,0 +1,260 @@
+"""Paths of objects, kinds found by discovery, manifests, and what the writing verbs send."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.scripted_server import reply, scripted_server
+
+from kairship.kube import (
+    Client,
+    ConfigError,
+    Connection,
+    NotFound,
+    PatchType,
+    Resource,
+    UnknownKind,
+    kinds,
+    load_manifests,
+)
+
+APPS = {
+    "resources": [
+        {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get", "list"]},
+        {"name": "deployments/scale", "kind": "Scale", "namespaced": True, "verbs": ["get"]},
+    ]
+}
+
+
+def test_paths() -> None:
+    assert kinds.NODES.path() == "/api/v1/nodes"
+    assert kinds.PODS.path() == "/api/v1/pods"
+    assert kinds.PODS.path(namespace="a") == "/api/v1/namespaces/a/pods"
+    assert kinds.NODES.path(name="n", subresource="status") == "/api/v1/nodes/n/status"
+    assert kinds.DEPLOYMENTS.path(namespace="a", name="b") == "/apis/apps/v1/namespaces/a/deployments/b"
+    assert kinds.CLUSTERS.path(name="m", subresource="proxy/api/v1/pods").endswith("/clusters/m/proxy/api/v1/pods")
+    assert kinds.CLUSTER_ROLES.path(name="system:x").endswith("/clusterroles/system:x")
+
+
+@pytest.mark.parametrize(
+    ("resource", "place"),
+    [
+        (kinds.NODES, {"namespace": "a"}),
+        (kinds.PODS, {"name": "p"}),
+        (kinds.NODES, {"subresource": "status"}),
+        (kinds.NODES, {"name": ".."}),
+        (kinds.NODES, {"name": ""}),
+        (kinds.PODS, {"namespace": "."}),
+        (kinds.NODES, {"name": "n", "subresource": "proxy/../../secrets"}),
+        (Resource.of("../v1", "pods", kind="Pod", namespaced=True), {}),
+    ],
+)
+def test_a_path_that_would_mean_something_else_is_refused(resource: Resource, place: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"namespace|subresource|cannot be part of a path"):
+        resource.path(**place)
+
+
+@given(st.text(min_size=1))
+def test_no_name_reaches_another_path(name: str) -> None:
+    try:
+        path = kinds.NODES.path(name=name)
+    except ValueError:
+        assert name in {".", ".."}
+    else:
+        assert path.startswith("/api/v1/nodes/")
+        assert path.count("/") == 4
+        assert not set(path) & set("?#% \\") - {"%"}
+
+
+def test_api_versions() -> None:
+    assert (kinds.PODS.api_version, kinds.DEPLOYMENTS.api_version) == ("v1", "apps/v1")
+    assert Resource.of("apps/v1", "deployments", kind="Deployment", namespaced=True) == kinds.DEPLOYMENTS
+
+
+async def test_a_kind_is_asked_for_once_and_again_when_unknown() -> None:
+    later = {"resources": [*APPS["resources"], {"name": "widgets", "kind": "Widget", "namespaced": False}]}
+    missing = reply(b"404 page not found", status=404)
+    async with (
+        scripted_server(reply(APPS), reply(APPS), reply(later), missing) as server,
+        Client(Connection(server=server.url)) as client,
+    ):
+        assert await client.discovery.find("apps/v1", "Deployment") == kinds.DEPLOYMENTS
+        assert await client.discovery.find("apps/v1", "Deployment") == kinds.DEPLOYMENTS
+        with pytest.raises(UnknownKind, match="Widget of apps/v1"):
+            await client.discovery.find("apps/v1", "Widget")
+        assert (await client.discovery.find("apps/v1", "Widget")).plural == "widgets"
+        with pytest.raises(UnknownKind):
+            await client.discovery.find("absent.io/v1", "Absent")
+        assert [request.target for request in server.requests] == ["/apis/apps/v1"] * 3 + ["/apis/absent.io/v1"]
+
+
+async def test_the_catalogue_tells_what_did_not_answer() -> None:
+    groups = {"groups": [{"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}}]}
+    core = {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["list"]}]}
+    async with (
+        scripted_server(reply(groups), reply(core), reply(b"down", status=503)) as server,
+        Client(Connection(server=server.url), max_connections=1) as client,
+    ):
+        catalogue = await client.discovery.catalogue()
+    assert [served.resource for served in catalogue.resources] == [kinds.PODS]
+    assert list(catalogue.failed) == ["apps/v1"]
+
+
+async def test_the_catalogue_knows_verbs_and_subresources() -> None:
+    groups = {"groups": [{"name": "apps", "preferredVersion": {"groupVersion": "apps/v1"}}]}
+    async with (
+        scripted_server(reply(groups), reply({"resources": None}), reply(APPS)) as server,
+        Client(Connection(server=server.url), max_connections=1) as client,
+    ):
+        (served,) = (await client.discovery.catalogue()).resources
+    assert (served.resource, served.verbs, served.subresources) == (
+        kinds.DEPLOYMENTS,
+        frozenset({"get", "list"}),
+        frozenset({"scale"}),
+    )
+
+
+def test_manifests_with_several_documents_lists_and_comments() -> None:
+    content = """
+# nothing but a comment
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, annotations: {day: 2024-01-02, op: =, mode: 0644}}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Secret, metadata: {name: b}}
+---
+"""
+    first, second = load_manifests(content)
+    assert first["metadata"]["annotations"] == {"day": "2024-01-02", "op": "=", "mode": 420}
+    assert (second["kind"], second["metadata"]["name"]) == ("Secret", "b")
+
+
+@pytest.mark.parametrize(
+    "content", ["kind: Secret\n", "- a\n", "secret-a: secret-b: x\n", "apiVersion: v1\nkind: ''\n"]
+)
+def test_what_is_no_manifest_is_refused_without_quoting_it(content: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_manifests(content)
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_manifest_is_applied_in_order_each_where_it_belongs() -> None:
+    core: dict[str, Any] = {
+        "resources": [
+            {"name": "namespaces", "kind": "Namespace"},
+            {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},
+        ]
+    }
+    content = "\n---\n".join(
+        (
+            "{apiVersion: v1, kind: Namespace, metadata: {name: n}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}",
+        )
+    )
+    async with (
+        scripted_server(reply(core), *[reply({})] * 3) as server,
+        Client(Connection(server=server.url)) as client,
+    ):
+        await client.apply_manifest(content, field_manager="me", namespace="home")
+        query = "?fieldManager=me&force=true"
+        assert [request.target for request in server.requests[1:]] == [
+            f"/api/v1/namespaces/n{query}",
+            f"/api/v1/namespaces/n/configmaps/a{query}",
+            f"/api/v1/namespaces/home/configmaps/b{query}",
+        ]
+        assert server.requests[1].headers["content-type"] == ["application/apply-patch+yaml"]
+
+
+async def test_a_mapping_may_leave_out_what_the_resource_says() -> None:
+    class Named(msgspec.Struct):
+        metadata: dict[str, str]
+
+    async with (
+        scripted_server(*[reply({}, status=201)] * 4) as server,
+        Client(Connection(server=server.url)) as client,
+    ):
+        await client.create(kinds.CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="n")
+        await client.create(kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace="n", name="sa", subresource="token")
+        await client.create(kinds.CONFIGMAPS, b'{"metadata":{"namespace":"own"}}')
+        await client.replace(kinds.NODES, Named({"name": "n"}))
+        assert [(request.target, msgspec.json.decode(request.body)) for request in server.requests] == [
+            (
+                "/api/v1/namespaces/n/configmaps",
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
+            ),
+            ("/api/v1/namespaces/n/serviceaccounts/sa/token", {"spec": {}}),
+            ("/api/v1/namespaces/own/configmaps", {"metadata": {"namespace": "own"}}),
+            ("/api/v1/nodes/n", {"metadata": {"name": "n"}}),
+        ]
+
+
+async def test_an_object_without_name_or_namespace_is_refused_before_it_is_sent() -> None:
+    async with scripted_server() as server, Client(Connection(server=server.url)) as client:
+        with pytest.raises(ValueError, match="needs a namespace"):
+            await client.create(kinds.CONFIGMAPS, {"metadata": {"name": "a"}})
+        with pytest.raises(ValueError, match="has no name"):
+            await client.apply(kinds.NODES, {}, field_manager="me")
+        with pytest.raises(ValueError, match="not a Kubernetes object"):
+            await client.replace(kinds.NODES, b"[]")
+        assert server.connections == 0
+
+
+async def test_patches_say_what_they_are() -> None:
+    async with scripted_server(*[reply({})] * 3) as server, Client(Connection(server=server.url)) as client:
+        await client.patch(kinds.NODES, "n", {"metadata": {}})
+        await client.patch(kinds.NODES, "n", [{"op": "remove", "path": "/a"}], patch_type=PatchType.JSON)
+        await client.patch(kinds.NODES, "n", b"{}", patch_type=PatchType.STRATEGIC, field_manager="me")
+        assert [request.headers["content-type"][0].partition("+")[0] for request in server.requests] == [
+            "application/merge-patch",
+            "application/json-patch",
+            "application/strategic-merge-patch",
+        ]
+        assert server.requests[2].target == "/api/v1/nodes/n?fieldManager=me"
+
+
+async def test_deletion_carries_its_conditions_and_may_find_nothing() -> None:
+    missing = reply({"kind": "Status", "code": 404, "reason": "NotFound"}, status=404)
+    async with (
+        scripted_server(reply({}), reply({}), reply({}), missing, missing) as server,
+        Client(Connection(server=server.url)) as client,
+    ):
+        await client.delete(kinds.NODES, "n")
+        await client.delete(kinds.NODES, "n", uid="u", resource_version="5", propagation="Foreground", grace_period=0)
+        await client.delete_collection(kinds.PODS, namespace="a", label_selector="x=y")
+        await client.delete(kinds.NODES, "n", missing_ok=True)
+        with pytest.raises(NotFound):
+            await client.delete(kinds.NODES, "n")
+        assert [msgspec.json.decode(request.body) for request in server.requests[:3]] == [
+            {},
+            {
+                "propagationPolicy": "Foreground",
+                "gracePeriodSeconds": 0,
+                "preconditions": {"uid": "u", "resourceVersion": "5"},
+            },
+            {},
+        ]
+        assert server.requests[2].target == "/api/v1/namespaces/a/pods?labelSelector=x%3Dy"
+
+
+async def test_pages_follow_the_continue_token_and_name_the_revision_only_once() -> None:
+    def page(name: str, token: str) -> object:
+        return {"metadata": {"resourceVersion": "9", "continue": token}, "items": [{"metadata": {"name": name}}]}
+
+    async with (
+        scripted_server(reply(page("a", "t1")), reply(page("b", "t2")), reply(page("c", ""))) as server,
+        Client(Connection(server=server.url)) as client,
+    ):
+        seen = [page async for page in client.pages(kinds.NODES, limit=1, resource_version="0", field_selector="x=y")]
+        assert [item["metadata"]["name"] for page in seen for item in page.items] == ["a", "b", "c"]
+        assert [request.target.partition("?")[2] for request in server.requests] == [
+            "fieldSelector=x%3Dy&limit=1&resourceVersion=0",
+            "fieldSelector=x%3Dy&limit=1&continue=t1",
+            "fieldSelector=x%3Dy&limit=1&continue=t2",
+        ]

@@ -1,0 +1,429 @@
+"""What the supervisor promises about processes, one test per promise."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from msgspec.structs import replace
+
+from kairship.supervisor import (
+    InvalidSpec,
+    NotReady,
+    NotRunning,
+    ProcessSpec,
+    ProcessStatus,
+    State,
+    SupervisorClient,
+    UnknownProcess,
+    child,
+    service,
+)
+
+MakeSpec = Callable[..., ProcessSpec]
+Eventually = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
+
+
+async def of(client: SupervisorClient, name: str) -> ProcessStatus:
+    [status] = await client.status(name)
+    return status
+
+
+async def pids(client: SupervisorClient) -> dict[str, int | None]:
+    return {status.name: status.pid for status in await client.status()}
+
+
+async def test_the_same_put_again_changes_nothing(client: SupervisorClient, server_spec: MakeSpec) -> None:
+    spec = server_spec("g/a")
+    assert await client.put(spec) == ["g/a"]
+    await client.wait_ready("g/a", timeout=10)
+    before = await of(client, "g/a")
+
+    assert await client.put(spec) == []
+
+    await client.wait_ready("g/a", timeout=10)
+    assert await of(client, "g/a") == replace(
+        before, memory_bytes=(after := await of(client, "g/a")).memory_bytes, cpu_seconds=after.cpu_seconds
+    )
+
+
+async def test_a_changed_specification_restarts_that_process_only(
+    client: SupervisorClient, server_spec: MakeSpec
+) -> None:
+    first, second = server_spec("g/a"), server_spec("g/b")
+    await client.put(first, second)
+    await client.wait_ready("g", timeout=10)
+    before = await pids(client)
+
+    assert await client.put(replace(first, env={"NEW": "1"}), second) == ["g/a"]
+
+    await client.wait_ready("g", timeout=10)
+    after = await pids(client)
+    assert after["g/a"] != before["g/a"]
+    assert after["g/b"] == before["g/b"]
+
+
+async def test_a_put_after_a_file_has_changed_restarts_the_process(
+    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path
+) -> None:
+    certificate = tmp_path / "tls.crt"
+    certificate.write_text("old")
+    spec = server_spec("g/a", files=(str(certificate),))
+    await client.put(spec)
+    await client.wait_ready("g/a", timeout=10)
+    before = await pids(client)
+
+    certificate.write_text("new")
+
+    assert await client.put(spec) == ["g/a"]
+    await client.wait_ready("g/a", timeout=10)
+    assert await pids(client) != before
+    assert await client.put(spec) == []
+
+
+async def test_a_process_starts_when_what_it_comes_after_is_ready(
+    client: SupervisorClient, server_spec: MakeSpec, journal: Path, tmp_path: Path, eventually: Eventually
+) -> None:
+    flag = tmp_path / "flag"
+    await client.put(server_spec("g/apiserver", after=("g/etcd",)), server_spec("g/etcd", flag=str(flag)))
+
+    async def etcd_says_what_is_missing() -> bool:
+        return "answered 503: [-]flag is missing" in (await of(client, "g/etcd")).reason
+
+    await eventually(etcd_says_what_is_missing)
+    waiting = await of(client, "g/apiserver")
+    assert waiting.state is State.WAITING
+    assert waiting.reason.startswith("waits for g/etcd (starting: http://127.0.0.1:")
+    assert journal.read_text().split() == ["+g/etcd"]
+
+    flag.touch()
+    await client.wait_ready("g", timeout=10)
+    assert journal.read_text().split() == ["+g/etcd", "+g/apiserver"]
+
+
+async def test_a_process_that_stops_answering_is_unready_and_may_recover(
+    client: SupervisorClient,
+    server_spec: MakeSpec,
+    tmp_path: Path,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child, "READY_CHECK", 0.05)
+    monkeypatch.setattr(child, "SLOWEST_CHECK", 0.05)
+    flag = tmp_path / "flag"
+    flag.touch()
+    await client.put(server_spec("g/a", flag=str(flag)))
+    await client.wait_ready("g/a", timeout=10)
+    pid = (await of(client, "g/a")).pid
+
+    flag.unlink()
+
+    async def is_unready() -> bool:
+        status = await of(client, "g/a")
+        return status.state is State.UNREADY and "flag is missing" in status.reason
+
+    await eventually(is_unready)
+    flag.touch()
+    await client.wait_ready("g/a", timeout=10)
+    assert (await of(client, "g/a")).pid == pid
+
+
+async def test_a_process_that_dies_is_started_again_and_the_reason_is_told(
+    client: SupervisorClient, server_spec: MakeSpec, eventually: Eventually
+) -> None:
+    await client.put(server_spec("g/a"))
+    await client.wait_ready("g/a", timeout=10)
+    pid = (await of(client, "g/a")).pid
+    assert pid is not None
+
+    os.kill(pid, signal.SIGKILL)
+
+    async def is_in_backoff() -> bool:
+        return (await of(client, "g/a")).state is State.BACKOFF
+
+    await eventually(is_in_backoff)
+    assert (await of(client, "g/a")).reason.startswith("was killed by SIGKILL after ")
+    await client.wait_ready("g/a", timeout=10)
+    again = await of(client, "g/a")
+    assert again.pid != pid
+    assert again.restarts == 1
+    assert again.last_exit.startswith("was killed by SIGKILL after ")
+
+
+async def test_backoff_grows_and_ends_when_the_specification_is_mended(
+    client: SupervisorClient,
+    shell_spec: MakeSpec,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Eventually,
+) -> None:
+    monkeypatch.setattr(child, "FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(child, "LONGEST_BACKOFF", 3600.0)
+    broken = shell_spec("g/a", "echo bad flag >&2; exit 7")
+    await client.put(broken)
+
+    async def has_failed_often() -> bool:
+        return (await of(client, "g/a")).restarts >= 5
+
+    await eventually(has_failed_often)
+    assert (await of(client, "g/a")).last_exit.startswith("exited with code 7 after 0.0 s: bad flag")
+    started = [entry["timestamp"] for entry in []]
+    assert not started
+    await client.put(replace(broken, argv=("sleep", "1000")))
+    await client.wait_ready("g/a", timeout=10)
+
+
+async def test_waiting_ends_early_when_a_process_keeps_dying(client: SupervisorClient, shell_spec: MakeSpec) -> None:
+    await client.put(
+        shell_spec("g/etcd", "echo the disk is gone; exit 1"),
+        shell_spec("g/apiserver", "sleep 1000", after=("g/etcd",)),
+    )
+    with pytest.raises(NotReady) as failure:
+        await client.wait_ready("g/apiserver", timeout=60)
+    [unready] = failure.value.processes
+    assert unready.name == "g/apiserver"
+    assert unready.state is State.WAITING
+    assert "g/etcd (backoff: exited with code 1 after 0.0 s: the disk is gone)" in unready.reason
+    assert unready.log.endswith("/logs/g/apiserver.log")
+
+
+async def test_waiting_ends_at_the_deadline_and_names_the_culprits(
+    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path
+) -> None:
+    await client.put(server_spec("g/a"), server_spec("g/b", flag=str(tmp_path / "never")))
+    await client.wait_ready("g/a", timeout=10)
+    with pytest.raises(NotReady, match="g/b .starting.: .*flag is missing") as failure:
+        await client.wait_ready("g", timeout=0.3)
+    assert [process.name for process in failure.value.processes] == ["g/b"]
+
+
+async def test_a_process_that_cannot_be_started_says_why(client: SupervisorClient, tmp_path: Path) -> None:
+    await client.put(ProcessSpec(name="g/a", argv=("/no/such/binary",), cwd=str(tmp_path)))
+    with pytest.raises(NotReady, match="cannot be started: .*/no/such/binary"):
+        await client.wait_ready("g/a", timeout=60)
+
+
+async def test_a_process_that_is_not_ready_in_time_is_started_anew(
+    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path, journal: Path, eventually: Eventually
+) -> None:
+    await client.put(server_spec("g/a", flag=str(tmp_path / "never"), ready_timeout=0.3))
+
+    async def was_started_twice() -> bool:
+        return journal.exists() and journal.read_text().split().count("+g/a") == 2
+
+    await eventually(was_started_twice)
+    assert (await of(client, "g/a")).last_exit.startswith("not ready within 0.3 s: http://")
+
+
+async def test_stopped_stays_stopped_until_started(client: SupervisorClient, server_spec: MakeSpec) -> None:
+    spec = server_spec("g/a")
+    await client.put(spec)
+    await client.wait_ready("g/a", timeout=10)
+    pid = (await of(client, "g/a")).pid
+    assert pid is not None
+
+    await client.stop("g/a")
+    assert not psutil.pid_exists(pid)
+    assert (await of(client, "g/a")).state is State.STOPPED
+    await client.put(spec)
+    await client.put(replace(spec, env={"NEW": "1"}))
+    with pytest.raises(NotReady, match="g/a .stopped.: on request"):
+        await client.wait_ready("g/a", timeout=60)
+
+    await client.start("g/a")
+    await client.wait_ready("g/a", timeout=10)
+
+
+async def test_a_group_stops_in_reverse_order_and_restarts_in_order(
+    client: SupervisorClient, server_spec: MakeSpec, journal: Path
+) -> None:
+    await client.put(
+        server_spec("g/etcd"),
+        server_spec("g/apiserver", after=("g/etcd",), linger=0.3),
+        server_spec("g/scheduler", after=("g/apiserver",), linger=0.1),
+        server_spec("other/etcd"),
+    )
+    await client.wait_ready("g", "other", timeout=10)
+    journal.write_text("")
+
+    await client.restart("g")
+    await client.wait_ready("g", timeout=10)
+
+    down = ["-g/scheduler", "-g/apiserver", "-g/etcd"]
+    up = ["+g/etcd", "+g/apiserver", "+g/scheduler"]
+    assert journal.read_text().split() == down + up
+
+
+async def test_shutdown_stops_in_reverse_order(
+    client: SupervisorClient, server_spec: MakeSpec, journal: Path, eventually: Eventually
+) -> None:
+    await client.put(
+        server_spec("g/etcd"),
+        server_spec("g/apiserver", after=("g/etcd",), linger=0.2),
+        server_spec("h/etcd"),
+        server_spec("h/apiserver", after=("h/etcd",), linger=0.2),
+    )
+    await client.wait_ready("g", "h", timeout=10)
+    journal.write_text("")
+
+    await client.shutdown()
+
+    async def is_gone() -> bool:
+        try:
+            await client.health()
+        except NotRunning:
+            return True
+        return False
+
+    await eventually(is_gone)
+    order = journal.read_text().split()
+    assert sorted(order[:2]) == ["-g/apiserver", "-h/apiserver"]
+    assert sorted(order[2:]) == ["-g/etcd", "-h/etcd"]
+
+
+async def test_the_last_word_holds_when_calls_overlap(
+    client: SupervisorClient, server_spec: MakeSpec, journal: Path
+) -> None:
+    await client.put(server_spec("g/etcd"), server_spec("g/apiserver", after=("g/etcd",), linger=0.3))
+    await client.wait_ready("g", timeout=10)
+
+    async with asyncio.TaskGroup() as calls:
+        calls.create_task(client.stop("g"))
+        while (await of(client, "g/apiserver")).state is State.READY:  # noqa: ASYNC110 -- until the stop has arrived
+            await asyncio.sleep(0)
+        calls.create_task(client.start("g"))
+
+    await client.wait_ready("g", timeout=10)
+    await client.delete_group("g")
+    assert journal.read_text().split()[-2:] == ["-g/apiserver", "-g/etcd"]
+
+
+async def test_a_process_that_ignores_sigterm_is_killed_with_its_descendants(
+    client: SupervisorClient, shell_spec: MakeSpec
+) -> None:
+    await client.put(shell_spec("g/a", "trap '' TERM; sleep 1000 & wait; sleep 1000", stop_timeout=0.1))
+    await client.wait_ready("g/a", timeout=10)
+    leader = psutil.Process((await of(client, "g/a")).pid)
+    family = [leader, *leader.children(recursive=True)]
+    assert len(family) == 2
+
+    await client.stop("g/a")
+
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert alive == []
+
+
+async def test_descendants_of_a_process_that_dies_are_gone_too(
+    client: SupervisorClient, shell_spec: MakeSpec, eventually: Eventually
+) -> None:
+    await client.put(shell_spec("g/a", "sleep 1000 & wait"))
+    await client.wait_ready("g/a", timeout=10)
+    leader = psutil.Process((await of(client, "g/a")).pid)
+    [descendant] = leader.children()
+
+    leader.kill()
+
+    _, alive = psutil.wait_procs([descendant], timeout=5)
+    assert alive == []
+
+
+async def test_deleted_processes_are_gone_and_forgotten(
+    client: SupervisorClient, server_spec: MakeSpec, data_dir: Path
+) -> None:
+    await client.put(server_spec("g/a"), server_spec("g/b"), server_spec("h/a"))
+    await client.wait_ready("g", "h", timeout=10)
+    running = await pids(client)
+
+    await client.delete("g/a")
+    await client.delete("g/a")
+    assert set(await pids(client)) == {"g/b", "h/a"}
+    await client.delete_group("g")
+    await client.delete_group("g")
+
+    assert set(await pids(client)) == {"h/a"}
+    assert [name for name, pid in running.items() if pid and psutil.pid_exists(pid)] == ["h/a"]
+    assert [path.name for path in (data_dir / "supervisor/processes").iterdir()] == ["h@a.json"]
+
+
+async def test_children_inherit_next_to_nothing(
+    client: SupervisorClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "secret")
+    out = tmp_path / "env.json"
+    script = f"import os, json, time; json.dump(dict(os.environ), open({str(out)!r}, 'w')); time.sleep(1000)"
+    await client.put(ProcessSpec(name="g/a", argv=("python3", "-I", "-c", script), cwd="/", env={"GIVEN": "1"}))
+    await client.wait_ready("g/a", timeout=10)
+    seen = json.loads(out.read_text())
+    assert seen["GIVEN"] == "1"
+    assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "TMPDIR", "GIVEN"}  # LC_CTYPE is Python's own doing
+
+
+async def test_children_have_sessions_of_their_own(client: SupervisorClient, shell_spec: MakeSpec) -> None:
+    await client.put(shell_spec("g/a", "sleep 1000"))
+    await client.wait_ready("g/a", timeout=10)
+    pid = (await of(client, "g/a")).pid
+    assert pid is not None
+    assert os.getsid(pid) == pid
+
+
+async def test_memory_and_cpu_are_reported(
+    client: SupervisorClient, shell_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(service, "HOUSEKEEPING", 0.2)
+    # The work is done by a descendant: what a process uses includes those.
+    await client.put(shell_spec("g/busy", "sh -c 'while :; do :; done' & wait"), shell_spec("g/idle", "sleep 1000"))
+    await client.wait_ready("g", timeout=10)
+
+    async def figures_are_plausible() -> bool:
+        busy, idle = await client.status()
+        return (
+            (busy.memory_bytes or 0) > 100_000
+            and (busy.cpu_seconds or 0) > 0.05
+            and (busy.cpu_percent or 0) > 10
+            and idle.cpu_percent == 0
+        )
+
+    await eventually(figures_are_plausible)
+
+
+async def test_logs_are_kept_below_their_limit(
+    client: SupervisorClient,
+    shell_spec: MakeSpec,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Eventually,
+) -> None:
+    monkeypatch.setattr(service, "HOUSEKEEPING", 0.05)
+    script = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.001; done"
+    await client.put(shell_spec("g/a", script, log_limit_bytes=2000))
+    log, older = data_dir / "logs/g/a.log", data_dir / "logs/g/a.log.1"
+
+    async def was_rotated_twice() -> bool:
+        return older.exists() and not older.read_text().startswith("line 1\n")
+
+    await eventually(was_rotated_twice)
+    await client.stop("g/a")
+    numbers = [int(line.split()[1]) for line in (older.read_text() + log.read_text()).splitlines()]
+    assert numbers == sorted(numbers)
+    assert older.stat().st_mode & 0o777 == log.stat().st_mode & 0o777 == 0o600
+    assert (await client.logs("g/a", lines=2)) == [f"line {number}" for number in numbers[-2:]]
+
+
+async def test_unknown_names_and_impossible_specifications_are_refused(
+    client: SupervisorClient, shell_spec: MakeSpec
+) -> None:
+    for call in (client.stop, client.start, client.restart, client.logs):
+        with pytest.raises(UnknownProcess, match="nobody"):
+            await call("nobody")
+    with pytest.raises(UnknownProcess):
+        await client.wait_ready("g/nobody", timeout=1)
+    for name in ("plain", "a/b/c", "../etc", "g/", "g/..", "g/a b"):
+        with pytest.raises(InvalidSpec, match="process name"):
+            await client.put(shell_spec(name, "exit"))
+    with pytest.raises(InvalidSpec, match="wait for each other: .*g/a → g/b"):
+        await client.put(shell_spec("g/a", "exit", after=("g/b",)), shell_spec("g/b", "exit", after=("g/a",)))
+    assert await client.status() == []
