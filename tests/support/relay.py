@@ -9,7 +9,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 _CHUNK = 64 * 1024
 
@@ -21,7 +21,7 @@ class Relay:
         self._target = (host, port)
         self._listener: asyncio.Server | None = None
         self._port = 0
-        self._links: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._clients: set[asyncio.StreamWriter] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._budget: int | None = None
@@ -32,19 +32,14 @@ class Relay:
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
-    @property
-    def open_connections(self) -> int:
-        return len(self._links)
-
     async def start(self) -> None:
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
         self._port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        await self.refuse()
-        for task in list(self._links):
-            task.cancel()
-        await asyncio.gather(*self._links, return_exceptions=True)
+        self.refuse()
+        self.reset()
+        await self.wait_for_connections(0)
 
     def hold(self) -> None:
         """From now on nothing from the server arrives, and nothing is closed."""
@@ -56,10 +51,10 @@ class Relay:
 
     def reset(self) -> None:
         """Breaks every open connection as a crashed peer would."""
-        for writer in self._links.values():
+        for writer in self._clients:
             _reset(writer)
 
-    async def refuse(self) -> None:
+    def refuse(self) -> None:
         """No new connections."""
         if self._listener is not None:
             self._listener.close()
@@ -75,28 +70,22 @@ class Relay:
     async def wait_for_connections(self, count: int, *, timeout: float = 10.0) -> None:
         """Until exactly `count` connections are open."""
         async with asyncio.timeout(timeout), self._changed:
-            await self._changed.wait_for(lambda: len(self._links) == count)
+            await self._changed.wait_for(lambda: len(self._clients) == count)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
         self.accepted += 1
-        await self._note(task, writer)
+        async with self._changed:
+            self._clients.add(writer)
+            self._changed.notify_all()
         try:
             await self._link(reader, writer)
         except OSError:
             pass  # one of the two sides is gone, and with it the link
         finally:
-            writer.transport.abort()
-            await self._note(task, None)
-
-    async def _note(self, task: asyncio.Task[None], writer: asyncio.StreamWriter | None) -> None:
-        async with self._changed:
-            if writer is None:
-                self._links.pop(task, None)
-            else:
-                self._links[task] = writer
-            self._changed.notify_all()
+            await _abort(writer)
+            async with self._changed:
+                self._clients.discard(writer)
+                self._changed.notify_all()
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
@@ -111,7 +100,7 @@ class Relay:
             up.cancel()
             down.cancel()
             await asyncio.gather(up, down, return_exceptions=True)
-            upstream_writer.transport.abort()
+            await _abort(upstream_writer)
 
     async def _pump_down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK):
@@ -143,7 +132,15 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
 def _reset(writer: asyncio.StreamWriter) -> None:
+    if writer.is_closing():
+        return
     sock: socket.socket = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()

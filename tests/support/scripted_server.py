@@ -10,7 +10,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -96,6 +96,8 @@ class ScriptedServer:
             pass  # the client left, which is what some tests are about
         finally:
             writer.transport.abort()
+            with suppress(ConnectionError, ssl.SSLError):
+                await writer.wait_closed()
             self.open -= 1
             if not self.open:
                 self.all_closed.set()

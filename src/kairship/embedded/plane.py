@@ -75,7 +75,7 @@ class EmbeddedPlane:
             await self._create_demo(connection, reporter)
             self.home.write(msgspec.structs.replace(record, demo_created=True))
 
-        contexts = await self._write_kubeconfig(record, global_cluster.result().connection())
+        contexts = await self._write_kubeconfig()
         return Outcome(
             already_running=was_running and not repaired and _same(before, await self.supervisor.status()),
             repaired=tuple(repaired),
@@ -90,25 +90,24 @@ class EmbeddedPlane:
     async def add_member(self, spec: MemberSpec, reporter: Reporter) -> None:
         self.members.check_new(spec)
         await self.members.ensure(spec, reporter)
-        await self.members.join(spec.name, await self._instance_connection(), reporter)
-        await self._refresh_kubeconfig()
+        await self.members.join(spec.name, await self.instance_connection(), reporter)
+        await self._write_kubeconfig()
 
     async def remove_member(self, name: str, reporter: Reporter) -> None:
-        await self.members.remove(name, await self._instance_connection(), reporter)
-        await self._refresh_kubeconfig()
+        await self.members.remove(name, await self.instance_connection(), reporter)
+        await self._write_kubeconfig()
 
-    async def _instance_connection(self) -> Connection:
+    async def instance_connection(self) -> Connection:
         return await self.driver.connection(self.home.read().instance_uid)
 
-    async def _refresh_kubeconfig(self) -> None:
-        record = self.home.read()
-        await self._write_kubeconfig(record, (await self._global_plane(record)).connection())
+    async def global_connection(self) -> Connection:
+        return (await self._global_plane(self.home.read())).connection()
 
-    async def _write_kubeconfig(self, record: PlaneRecord, global_cluster: Connection) -> tuple[str, ...]:
+    async def _write_kubeconfig(self) -> tuple[str, ...]:
         """One kubeconfig with a context for every control plane; the demo instance is the current one."""
         connections = {
-            demo.INSTANCE: await self.driver.connection(record.instance_uid),
-            "global": global_cluster,
+            demo.INSTANCE: await self.instance_connection(),
+            "global": await self.global_connection(),
             **{spec.name: await self.members.connection(spec.name) for spec in self.members.specs()},
         }
         write_private(self.home.kubeconfig, render_kubeconfig(connections))

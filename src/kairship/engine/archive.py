@@ -243,10 +243,12 @@ class _Unpacking:
         for name in manifest.modules:
             module = self._modules[name]
             staged, home = self._work / module.cache_name, self._cache.home(module)
-            (home / "share").mkdir(parents=True, exist_ok=True)
+            home.mkdir(parents=True, exist_ok=True)
             for tree in module.trees:
-                if (staged / "share" / tree.name).is_dir() and not self._cache.tree(module, tree).is_dir():
-                    (staged / "share" / tree.name).rename(self._cache.tree(module, tree))
+                source, place = staged / "share" / tree.name, self._cache.tree(module, tree)
+                if source.is_dir() and not place.is_dir():
+                    place.parent.mkdir(exist_ok=True)
+                    source.rename(place)
             for binary in module.binaries:
                 if (staged / binary.name).exists():
                     (staged / binary.name).chmod(0o755)

@@ -1,9 +1,9 @@
 """Where the engine's binaries and manifests are.
 
-They come from the cache that `build` and `unpack` fill or, with KAIRSHIP_ENGINE_DIR, from a folder that somebody has
-already: the current versions directly in it, an older Karmada in a subfolder named after its version (`v1.18.1/`),
-manifests in a `share/` beside each. Versions are checked once, in `find`, by running the binaries. Manifests that are
-not there come from the cache: `kairship engine build --group manifests` fetches them without compiling anything.
+They come from the cache that `build` and `unpack` fill. With KAIRSHIP_ENGINE_DIR, what is in that folder is used
+instead: the current versions directly in it, an older Karmada in a subfolder named after its version (`v1.18.1/`),
+manifests in a `share/` beside each. The versions of such binaries are checked once, in `find`, by running them. What
+the folder lacks comes from the cache all the same; `kairship engine build --group manifests` compiles nothing.
 """
 
 import asyncio
@@ -90,22 +90,22 @@ class Engine:
         return self._tree("kwok-stages", of=self.catalogue.find("kwok"))
 
     def _place(self, binary: Binary) -> Path:
-        folder = self._folder_of(binary)
-        return folder / binary.name if folder else self.cache.binary(binary)
-
-    def _folder_of(self, binary: Binary) -> Path | None:
-        current = self.catalogue.find(binary.name) == binary
-        return self.folder and (self.folder if current else self.folder / binary.version)
+        return self._brought(binary, binary.name) or self.cache.binary(binary)
 
     def _tree(self, name: str, *, of: Binary) -> Path:
         tree = next(tree for tree in of.pinned.trees if tree.name == name)
-        folder = self._folder_of(of)
-        if folder and (brought := folder / "share" / name).is_dir():
-            return brought
-        path = self.cache.tree(of.pinned, tree)
+        path = self._brought(of, f"share/{name}") or self.cache.tree(of.pinned, tree)
         if not path.is_dir():
             raise NotBuiltError(what=f"{name} {of.version}", group=Group.MANIFESTS, path=path)
         return path
+
+    def _brought(self, binary: Binary, name: str) -> Path | None:
+        """What KAIRSHIP_ENGINE_DIR has under this name, for the version of this binary."""
+        if self.folder is None:
+            return None
+        current = self.catalogue.find(binary.name) == binary
+        path = (self.folder if current else self.folder / binary.version) / name
+        return path if path.exists() else None
 
     def _status(self, binary: Binary) -> Status:
         path = self._place(binary)
@@ -118,11 +118,11 @@ class Engine:
         )
 
     async def _check_versions(self, environ: Mapping[str, str]) -> None:
-        present = [(binary, path) for binary in self.catalogue.binaries if (path := self._place(binary)).exists()]
+        brought = [(binary, path) for binary in self.catalogue.binaries if (path := self._brought(binary, binary.name))]
         slots = asyncio.Semaphore(_CHECKS_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            reports = [group.create_task(_reported_version(binary, path, environ, slots)) for binary, path in present]
-        for (binary, path), report in zip(present, reports, strict=True):
+            reports = [group.create_task(_reported_version(binary, path, environ, slots)) for binary, path in brought]
+        for (binary, path), report in zip(brought, reports, strict=True):
             if report.result() != binary.version:
                 raise WrongVersionError(binary=binary.name, path=path, found=report.result(), wanted=binary.version)
 

@@ -49,7 +49,7 @@ async def start(data_dir: Path | str, *, timeout: float = 30.0) -> SupervisorCli
 
 
 async def stop(data_dir: Path | str, *, timeout: float = 60.0) -> None:
-    """Have the supervisor stop everything, and return when it is gone; past the timeout it is killed, and all with it."""
+    """Have the supervisor stop all, and return when it is gone; past the timeout it is killed, with its children."""
     layout = Layout.of(data_dir)
     pid = lock.holder(layout.lock)
     if pid is None:
@@ -61,8 +61,7 @@ async def stop(data_dir: Path | str, *, timeout: float = 60.0) -> None:
     with watched as supervisor:
         if lock.holder(layout.lock) != pid:
             return  # it ended before we watched it, and the number may belong to another process by now
-        with suppress(SupervisorError):  # it cannot be reached, or is shutting down already: the deadline decides
-            await SupervisorClient(layout.data_dir).shutdown()
+        supervisor.send_signal(signal.SIGTERM)  # the same as asking on the socket, and cannot block
         if not await supervisor.exit(within=timeout):
             supervisor.send_signal(signal.SIGKILL)
             await supervisor.exit(within=_DYING)

@@ -26,7 +26,7 @@ async def checking(probe: HttpProbe | TcpProbe | None) -> AsyncIterator[Check]:
         yield lambda: _check_tcp(probe)
         return
     try:
-        trust = ssl.create_default_context(cafile=probe.ca_file)
+        trust = ssl.create_default_context(cafile=probe.ca_file) if probe.url.startswith("https:") else True
     except OSError as error:
         problem = f"cannot use the CA file {probe.ca_file}: {error}"
 

@@ -36,6 +36,8 @@ from kairship.supervisor.spec import MIB, Health, ProcessSpec, Term
 
 log = structlog.get_logger()
 
+VERSION = version("kairship")
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 T = TypeVar("T")
 
@@ -62,7 +64,7 @@ class ControlApi:
 
     async def _health(self, request: web.Request) -> web.Response:
         closing = self._supervisor.closing.is_set()
-        return _reply(Health(version=version("kairship"), pid=os.getpid(), shutting_down=closing))
+        return _reply(Health(version=VERSION, pid=os.getpid(), shutting_down=closing))
 
     async def _status(self, request: web.Request) -> web.Response:
         return _reply(await self._supervisor.status(_selectors(request)))

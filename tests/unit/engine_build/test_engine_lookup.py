@@ -5,18 +5,15 @@ The folder's binaries are scripts that only tell a version: what is tested is th
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from unit.engine_build.workshop import Workshop
 
 from kairship.engine import Engine, Group
 from kairship.engine.cache import Cache
 from kairship.engine.catalogue import KARMADA_SERVERS
 from kairship.engine.errors import NotBuiltError, UnknownBinaryError, WrongVersionError
 from kairship.engine.pins import Catalogue
-
-if TYPE_CHECKING:
-    from tests.unit.engine_build.conftest import Workshop
 
 CATALOGUE = Catalogue.load()
 CURRENT = CATALOGUE.find("karmada-scheduler").version
@@ -60,7 +57,7 @@ async def test_what_is_not_built_says_how_to_build_it(tmp_path: Path) -> None:
     assert {status.size for status in engine.components()} == {None}
 
 
-async def test_the_cache_is_found_and_listed(workshop: "Workshop") -> None:
+async def test_the_cache_is_found_and_listed(workshop: Workshop) -> None:
     built = workshop.cache.binary(workshop.catalogue.find("fast"))
     built.parent.mkdir(parents=True)
     built.write_bytes(b"12345")

@@ -1,0 +1,524 @@
+"""The client against a real kube-apiserver: every verb, and the same faults that the network brings."""
+
+import asyncio
+import base64
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+from support.relay import Relay, relay_to
+from yarl import URL
+
+from kairship.kube import (
+    Client,
+    Connection,
+    Impersonation,
+    Kubeconfig,
+    Object,
+    PatchType,
+    Resource,
+    UnknownKind,
+    WatchEvent,
+    errors,
+    kinds,
+)
+
+SELF_REVIEWS = Resource.of("authentication.k8s.io/v1", "selfsubjectreviews", kind="SelfSubjectReview", namespaced=False)
+
+
+class Kube(Protocol):
+    """What the session's `kube` fixture gives: an API server and its administrator."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+
+@pytest.fixture
+async def client(kube: Kube) -> AsyncIterator[Client]:
+    async with Client(kube.connection) as client:
+        yield client
+
+
+@pytest.fixture
+async def relay(kube: Kube) -> AsyncIterator[Relay]:
+    url = URL(kube.connection.server)
+    assert url.host is not None
+    assert url.port is not None
+    async with relay_to(url.host, url.port) as relay:
+        yield relay
+
+
+@asynccontextmanager
+async def through(relay: Relay, kube: Kube, *, timeout: float = 10.0) -> AsyncIterator[Client]:
+    connection = msgspec.structs.replace(
+        kube.connection, server=f"https://{relay.address}", tls_server_name=URL(kube.connection.server).host
+    )
+    async with Client(connection, timeout=timeout) as client:
+        yield client
+
+
+def configmap(name: str, **data: str) -> Object:
+    return {"metadata": {"name": name}, "data": data}
+
+
+def deployment(name: str, *containers: str) -> Object:
+    labels = {"app": name}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": container, "image": "example/a:1"} for container in containers]},
+            },
+        },
+    }
+
+
+def crd(group: str) -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+@pytest.fixture
+async def widgets(client: Client) -> AsyncIterator[Resource]:
+    """A kind that the server did not have a moment ago."""
+    group = f"{secrets.token_hex(4)}.kairship.test"
+    created = await client.apply_object(crd(group), field_manager="test")
+    name = created["metadata"]["name"]
+    watch = client.watch(kinds.CRDS, field_selector=f"metadata.name={name}", server_timeout=30)
+    async with aclosing(watch) as events:
+        async for event in events:
+            conditions = event.object.get("status", {}).get("conditions") or []
+            if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+                break
+        else:
+            pytest.fail("the CRD was not established within 30 s")
+    yield Resource.of(f"{group}/v1", "widgets", kind="Widget", namespaced=False)
+    await client.delete(kinds.CRDS, name)
+
+
+async def test_an_object_from_creation_to_deletion(client: Client, namespace: str) -> None:
+    created = await client.create(kinds.CONFIGMAPS, configmap("a", x="1"), namespace=namespace)
+    assert await client.get(kinds.CONFIGMAPS, "a", namespace=namespace) == created
+    changed = await client.replace(kinds.CONFIGMAPS, {**created, "data": {"x": "2"}})
+    assert changed["data"] == {"x": "2"}
+    with pytest.raises(errors.Conflict, match="read it again"):
+        await client.replace(kinds.CONFIGMAPS, {**created, "data": {"x": "3"}})
+    await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace)
+    with pytest.raises(errors.NotFound, match='configmaps "a" not found'):
+        await client.get(kinds.CONFIGMAPS, "a", namespace=namespace)
+    with pytest.raises(errors.NotFound):
+        await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace)
+    await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace, missing_ok=True)
+
+
+async def test_refusals_have_their_type_and_causes(client: Client, namespace: str) -> None:
+    await client.create(kinds.CONFIGMAPS, configmap("a"), namespace=namespace)
+    with pytest.raises(errors.AlreadyExists):
+        await client.create(kinds.CONFIGMAPS, configmap("a"), namespace=namespace)
+    with pytest.raises(errors.Invalid) as invalid:
+        await client.create(kinds.DEPLOYMENTS, deployment("Not_A_Name"), namespace=namespace)
+    fields = {cause.field for cause in invalid.value.causes}
+    assert {"metadata.name", "spec.template.spec.containers"} <= fields
+    with pytest.raises(errors.BadRequest):
+        await client.create(kinds.CONFIGMAPS, b'{"data": "no mapping"}', namespace=namespace)
+    with pytest.raises(errors.MethodNotAllowed):
+        await client.delete_collection(kinds.SUBJECT_ACCESS_REVIEWS)
+
+
+async def test_two_field_managers_and_one_field(client: Client, namespace: str) -> None:
+    async def apply(manager: str, *, force: bool = True, **data: str) -> dict[str, Any]:
+        obj = configmap("a", **data)
+        applied = await client.apply(kinds.CONFIGMAPS, obj, namespace=namespace, field_manager=manager, force=force)
+        data_now: dict[str, Any] = applied.get("data", {})
+        return data_now
+
+    assert await apply("one", x="1", y="1") == {"x": "1", "y": "1"}
+    with pytest.raises(errors.Conflict, match='conflict with "one"') as conflict:
+        await apply("two", force=False, x="2")
+    assert [(cause.reason, cause.field) for cause in conflict.value.causes] == [("FieldManagerConflict", ".data.x")]
+    assert await apply("two", x="2") == {"x": "2", "y": "1"}
+    # What a manager no longer applies, and nobody else owns, goes.
+    assert await apply("one") == {"x": "2"}
+
+
+async def test_the_three_kinds_of_patch(client: Client, namespace: str) -> None:
+    await client.create(kinds.DEPLOYMENTS, deployment("d", "one"), namespace=namespace)
+
+    async def patched(patch: Any, patch_type: PatchType) -> list[str]:
+        changed = await client.patch(kinds.DEPLOYMENTS, "d", patch, namespace=namespace, patch_type=patch_type)
+        return [container["name"] for container in changed["spec"]["template"]["spec"]["containers"]]
+
+    two = {"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "example/b:1"}]}}}}
+    assert await patched(two, PatchType.STRATEGIC) == ["two", "one"]
+    assert await patched(two, PatchType.MERGE) == ["two"]
+    path = "/spec/template/spec/containers/0/name"
+    assert await patched([{"op": "replace", "path": path, "value": "three"}], PatchType.JSON) == ["three"]
+    with pytest.raises(errors.Invalid):
+        await patched([{"op": "test", "path": path, "value": "two"}], PatchType.JSON)
+
+
+async def test_pages_show_one_revision(client: Client, namespace: str) -> None:
+    names = [f"a{number:02}" for number in range(25)]
+    for name in names:
+        await client.create(kinds.CONFIGMAPS, configmap(name), namespace=namespace, as_type=msgspec.Raw)
+    seen: list[str] = []
+    sizes: list[int] = []
+    revisions: set[str] = set()
+    pages = client.pages(
+        kinds.CONFIGMAPS, namespace=namespace, field_selector="metadata.name!=kube-root-ca.crt", limit=10
+    )
+    async with aclosing(pages):
+        async for page in pages:
+            sizes.append(len(page.items))
+            revisions.add(page.resource_version)
+            seen += [item["metadata"]["name"] for item in page.items]
+            # What happens while somebody reads is not part of what is read.
+            await client.delete(kinds.CONFIGMAPS, names[len(revisions) - 1], namespace=namespace, missing_ok=True)
+            await client.delete(kinds.CONFIGMAPS, names[-1], namespace=namespace, missing_ok=True)
+    assert (sizes, seen, len(revisions)) == ([10, 10, 5], names, 1)
+
+
+async def test_a_list_may_be_typed_or_raw(client: Client, namespace: str) -> None:
+    class Data(msgspec.Struct):
+        data: dict[str, str] = {}
+
+    await client.create(
+        kinds.CONFIGMAPS,
+        {**configmap("a", x="1"), "metadata": {"name": "a", "labels": {"l": "1"}}},
+        namespace=namespace,
+    )
+    typed = await client.list(kinds.CONFIGMAPS, namespace=namespace, label_selector="l=1", as_type=Data)
+    assert typed.items == [Data({"x": "1"})]
+    raw = await client.list(kinds.CONFIGMAPS, namespace=namespace, label_selector="l=1", as_type=msgspec.Raw)
+    assert msgspec.json.decode(raw.items[0], type=Data) == Data({"x": "1"})
+    assert raw.resource_version == typed.resource_version
+
+
+async def test_a_watch_tells_every_change_in_order(client: Client, namespace: str) -> None:
+    start = (await client.list(kinds.CONFIGMAPS, namespace=namespace)).resource_version
+    created = await client.create(kinds.CONFIGMAPS, configmap("a", x="1"), namespace=namespace)
+    changed = await client.patch(kinds.CONFIGMAPS, "a", {"data": {"x": "2"}}, namespace=namespace)
+    await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace)
+    watch = client.watch(
+        kinds.CONFIGMAPS,
+        namespace=namespace,
+        resource_version=start,
+        field_selector="metadata.name=a",
+        server_timeout=4,
+    )
+    events: list[WatchEvent[Object]] = []
+    async for event in watch:  # to the end that the server makes after its timeout
+        events.append(event)
+        if event.type == "DELETED":
+            # Not of this watch, but the revision that it has reached without telling of anything.
+            unseen = await client.create(kinds.CONFIGMAPS, configmap("b"), namespace=namespace)
+    assert [event.type for event in events[:3]] == ["ADDED", "MODIFIED", "DELETED"]
+    assert [event.resource_version for event in events[:2]] == [
+        created["metadata"]["resourceVersion"],
+        changed["metadata"]["resourceVersion"],
+    ]
+    assert events[1].object["data"] == {"x": "2"}
+    # Before its end a watch says how far it has come.
+    assert {event.type for event in events[3:]} == {"BOOKMARK"}
+    assert events[-1].resource_version == unseen["metadata"]["resourceVersion"]
+    again = client.watch(
+        kinds.CONFIGMAPS, namespace=namespace, resource_version=events[-1].resource_version, server_timeout=1
+    )
+    assert [event async for event in again if event.type != "BOOKMARK"] == []
+
+
+async def test_a_watch_may_begin_with_what_exists(client: Client, namespace: str) -> None:
+    await client.create(kinds.SECRETS, {"metadata": {"name": "a"}}, namespace=namespace)
+    watch = client.watch(kinds.SECRETS, namespace=namespace, send_initial_events=True, as_type=msgspec.Raw)
+    seen: list[WatchEvent[msgspec.Raw]] = []
+    async with aclosing(watch) as events, asyncio.timeout(30):
+        async for event in events:
+            seen.append(event)
+            if event.ends_initial_events:
+                break
+    assert [event.type for event in seen] == ["ADDED", "BOOKMARK"]
+    assert b'"name":"a"' in bytes(seen[0].object)
+
+
+async def test_a_revision_older_than_the_servers_memory_is_expired(client: Client, widgets: Resource) -> None:
+    """The cache of a kind that has just been installed begins after revision 2."""
+
+    async def first_event() -> WatchEvent[Object]:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await anext(client.watch(widgets, resource_version="2", server_timeout=10))
+                except errors.TooManyRequests as busy:  # the cache of a new kind is still being filled
+                    await asyncio.sleep(busy.retry_after or 0.1)
+
+    with pytest.raises(errors.Expired, match="list again"):
+        await first_event()
+
+
+async def test_deletion_of_that_one_and_no_other(client: Client, namespace: str) -> None:
+    created = await client.create(kinds.CONFIGMAPS, configmap("a"), namespace=namespace)
+    await client.patch(kinds.CONFIGMAPS, "a", {"data": {"x": "1"}}, namespace=namespace)
+    with pytest.raises(errors.Conflict):
+        await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace, uid="another")
+    with pytest.raises(errors.Conflict):
+        await client.delete(
+            kinds.CONFIGMAPS, "a", namespace=namespace, resource_version=created["metadata"]["resourceVersion"]
+        )
+    await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace, uid=created["metadata"]["uid"])
+
+
+async def test_how_deletion_reaches_dependents_is_the_callers_choice(client: Client, namespace: str) -> None:
+    await client.create(kinds.DEPLOYMENTS, deployment("d", "one"), namespace=namespace)
+    await client.delete(kinds.DEPLOYMENTS, "d", namespace=namespace, propagation="Foreground")
+    leaving = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace)
+    assert leaving["metadata"]["finalizers"] == ["foregroundDeletion"]
+    await client.patch(kinds.DEPLOYMENTS, "d", {"metadata": {"finalizers": None}}, namespace=namespace)
+
+
+async def test_a_collection_is_deleted_by_selector(client: Client, namespace: str) -> None:
+    for name in ("a", "b", "c"):
+        labels = {"leave": "yes" if name == "c" else "no"}
+        await client.create(kinds.SECRETS, {"metadata": {"name": name, "labels": labels}}, namespace=namespace)
+    await client.delete_collection(kinds.SECRETS, namespace=namespace, label_selector="leave=no")
+    left = await client.list(kinds.SECRETS, namespace=namespace)
+    assert [item["metadata"]["name"] for item in left.items] == ["c"]
+
+
+async def test_status_and_scale_are_apart_from_the_object(client: Client, namespace: str) -> None:
+    created = await client.create(kinds.DEPLOYMENTS, deployment("d", "one"), namespace=namespace)
+    scale = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace, subresource="scale")
+    scale["spec"]["replicas"] = 3
+    await client.replace(kinds.DEPLOYMENTS, scale, subresource="scale")
+    status = {"metadata": {"name": "d"}, "status": {"observedGeneration": 7}, "spec": {"replicas": 9}}
+    await client.patch(kinds.DEPLOYMENTS, "d", status, namespace=namespace, subresource="status")
+    now = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace)
+    assert (created["spec"]["replicas"], now["spec"]["replicas"], now["status"]["observedGeneration"]) == (1, 3, 7)
+    await client.apply(
+        kinds.DEPLOYMENTS,
+        {"metadata": {"name": "d"}, "status": {"replicas": 2}},
+        namespace=namespace,
+        subresource="status",
+        field_manager="test",
+    )
+    now = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace)
+    assert now["status"]["replicas"] == 2
+
+
+async def test_acting_as_somebody_else(client: Client, namespace: str) -> None:
+    ann = client.impersonating(
+        Impersonation(user="kairship:user:ann", groups=("kairship:group:red",), uid="7", extra={"acme.io/Team": ("x",)})
+    )
+    review = await ann.create(SELF_REVIEWS, {})
+    assert review["status"]["userInfo"] == {
+        "username": "kairship:user:ann",
+        "uid": "7",
+        "groups": ["kairship:group:red", "system:authenticated"],
+        "extra": {"acme.io/team": ["x"]},
+    }
+    with pytest.raises(errors.Forbidden, match='User "kairship:user:ann" cannot list'):
+        await ann.list(kinds.SECRETS, namespace=namespace)
+    await client.list(kinds.SECRETS, namespace=namespace)
+
+
+async def test_a_service_account_with_its_token(client: Client, kube: Kube, namespace: str, tmp_path: Path) -> None:
+    await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "sa"}}, namespace=namespace)
+    request = {"spec": {"expirationSeconds": 600}}
+    issued = await client.create(kinds.SERVICE_ACCOUNTS, request, namespace=namespace, name="sa", subresource="token")
+    token: str = issued["status"]["token"]
+    file = tmp_path / "token"
+    file.write_text(token)
+
+    def with_identity(*, token: str | None = None, token_file: str | None = None) -> Client:
+        connection = Connection(
+            server=kube.connection.server,
+            ca=kube.connection.ca,
+            tls_server_name=kube.connection.tls_server_name,
+            token=token,
+            token_file=token_file,
+        )
+        return Client(connection)
+
+    for account in (with_identity(token=token), with_identity(token_file=str(file))):
+        async with account:
+            review = await account.create(SELF_REVIEWS, {})
+            assert review["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:sa"
+            with pytest.raises(errors.Forbidden):
+                await account.get(kinds.SERVICE_ACCOUNTS, "sa", namespace=namespace)
+    async with with_identity(token=token[:-8] + "AAAAAAAA") as stranger:
+        with pytest.raises(errors.Unauthorized, match="renew it"):
+            await stranger.list(kinds.NODES)
+
+
+async def test_a_kubeconfig_of_ours_opens_the_server(kube: Kube, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(kube.connection.to_kubeconfig(name="plane"))
+    assert [context.name for context in Kubeconfig.load(file).contexts] == ["plane"]
+    async with Client(Connection.from_kubeconfig(file)) as client:
+        assert await client.ready()
+        assert (await client.version()).git_version.startswith("v1.")
+
+
+async def test_a_manifest_with_a_kind_that_is_new(client: Client, widgets: Resource) -> None:
+    await client.apply_manifest(
+        f"""
+apiVersion: v1
+kind: List
+items:
+- apiVersion: {widgets.api_version}
+  kind: Widget
+  metadata: {{name: a}}
+  spec: {{day: 2024-01-02}}
+""",
+        field_manager="test",
+    )
+    assert (await client.get(widgets, "a"))["spec"] == {"day": "2024-01-02"}
+    with pytest.raises(errors.UnsupportedMediaType):
+        await client.patch(widgets, "a", {}, patch_type=PatchType.STRATEGIC)
+    with pytest.raises(UnknownKind):
+        await client.apply_object({"apiVersion": widgets.api_version, "kind": "Gadget"}, field_manager="test")
+
+
+async def test_what_the_server_serves(client: Client) -> None:
+    catalogue = await client.discovery.catalogue()
+    assert catalogue.failed == {}
+    served = {one.resource: one for one in catalogue.resources}
+    assert {"scale", "status"} <= served[kinds.DEPLOYMENTS].subresources
+    assert {"list", "watch"} <= served[kinds.SECRETS].verbs
+    named = [value for value in vars(kinds).values() if isinstance(value, Resource)]
+    for resource in named:
+        # A mistyped plural or scope would show nowhere else.
+        assert resource in served or "karmada.io" in resource.group, resource
+
+
+async def test_bytes_pass_unchanged(client: Client, namespace: str) -> None:
+    """A reply in protobuf, which only a caller of the raw form asks for."""
+    await client.create(
+        kinds.SECRETS, {"metadata": {"name": "a"}, "data": {"k": base64.b64encode(b"v").decode()}}, namespace=namespace
+    )
+    reply = await client.request(
+        "GET",
+        kinds.SECRETS.path(namespace=namespace, name="a"),
+        headers={"Accept": "application/vnd.kubernetes.protobuf"},
+    )
+    assert (reply.status, reply.body[:4]) == (200, b"k8s\x00")
+    assert (await client.request("GET", "/no/such/path")).status == 404
+
+
+async def test_a_cancelled_watch_gives_its_connection_back(kube: Kube, relay: Relay, namespace: str) -> None:
+    async with through(relay, kube) as client:
+
+        async def watch_forever() -> None:
+            async with aclosing(client.watch(kinds.CONFIGMAPS, namespace=namespace)) as events:
+                async for _ in events:
+                    pass
+
+        watcher = asyncio.create_task(watch_forever())
+        await relay.wait_for_connections(1)
+        watcher.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watcher
+        await relay.wait_for_connections(0)
+
+
+async def test_one_connection_serves_many_calls(kube: Kube, relay: Relay) -> None:
+    async with through(relay, kube) as client:
+        for _ in range(10):
+            await client.list(kinds.NAMESPACES, as_type=msgspec.Raw)
+        assert relay.accepted == 1
+
+
+async def test_a_watch_through_a_network_that_breaks(kube: Kube, relay: Relay, client: Client, namespace: str) -> None:
+    async with through(relay, kube) as far:
+        start = (await far.list(kinds.CONFIGMAPS, namespace=namespace)).resource_version
+        watch = far.watch(
+            kinds.CONFIGMAPS, namespace=namespace, resource_version=start, field_selector="metadata.name=a"
+        )
+        async with aclosing(watch) as events:
+            created = await client.create(kinds.CONFIGMAPS, configmap("a"), namespace=namespace)
+            event = await anext(events)
+            assert event.object == created
+            relay.reset()
+            with pytest.raises(errors.Disconnected):
+                await anext(events)
+        silent = far.watch(
+            kinds.CONFIGMAPS,
+            namespace=namespace,
+            resource_version=event.resource_version,
+            field_selector="metadata.name=a",
+            inactivity_timeout=1,
+        )
+        async with aclosing(silent) as events:
+            await client.patch(kinds.CONFIGMAPS, "a", {"data": {"x": "1"}}, namespace=namespace)
+            assert (await anext(events)).type == "MODIFIED"
+            relay.hold()
+            await client.patch(kinds.CONFIGMAPS, "a", {"data": {"x": "2"}}, namespace=namespace)
+            with pytest.raises(errors.TimedOut):
+                await anext(events)
+
+
+async def test_calls_through_a_network_that_breaks(kube: Kube, relay: Relay, client: Client, namespace: str) -> None:
+    await client.create(kinds.CONFIGMAPS, configmap("big", x="y" * 200_000), namespace=namespace)
+    async with through(relay, kube, timeout=1) as far:
+        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+
+        relay.cut_after(100_000)
+        with pytest.raises(errors.Disconnected):
+            await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+        await relay.heal()
+        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+
+        relay.hold()
+        with pytest.raises(errors.TimedOut):
+            await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+        await relay.heal()
+        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+
+        relay.refuse()
+        relay.reset()
+        await relay.wait_for_connections(0)
+        with pytest.raises(errors.ConnectFailed):
+            await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+        await relay.heal()
+        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
+
+
+async def test_a_write_whose_reply_is_lost_is_sent_once(
+    kube: Kube, relay: Relay, client: Client, namespace: str
+) -> None:
+    """The relay lets the request through and breaks the connection instead of passing the reply."""
+    async with through(relay, kube) as far:
+        await far.list(kinds.NAMESPACES, as_type=msgspec.Raw)  # opens the connection that is kept
+        start = (await client.list(kinds.CONFIGMAPS, namespace=namespace)).resource_version
+        relay.cut_after(1)
+        with pytest.raises(errors.Disconnected, match="not known"):
+            await far.apply(kinds.CONFIGMAPS, configmap("a"), namespace=namespace, field_manager="test")
+        with pytest.raises(errors.TransportError):
+            await far.delete(kinds.CONFIGMAPS, "a", namespace=namespace)
+        accepted = relay.accepted
+    changes = client.watch(
+        kinds.CONFIGMAPS,
+        namespace=namespace,
+        resource_version=start,
+        field_selector="metadata.name=a",
+        bookmarks=False,
+        server_timeout=1,
+    )
+    assert [event.type async for event in changes] == ["ADDED"]
+    assert accepted == 2

@@ -1,0 +1,62 @@
+"""What is on disk: specifications that come back as they were, and log files."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kairship.supervisor import HttpProbe, ProcessSpec, TcpProbe
+from kairship.supervisor.logfile import LogFile
+from kairship.supervisor.store import Remembered, SpecStore
+
+text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+part = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
+name = st.builds("{}/{}".format, part, part)
+probe = st.none() | st.builds(HttpProbe, url=text, ca_file=st.none() | text) | st.builds(TcpProbe, port=st.integers())
+spec = st.builds(
+    ProcessSpec,
+    name=name,
+    argv=st.lists(text, min_size=1, max_size=3).map(tuple),
+    cwd=text.map("/{}".format),
+    env=st.dictionaries(text, text, max_size=3),
+    after=st.lists(name, max_size=2).map(tuple),
+    probe=probe,
+    stop_timeout=st.floats(0, 1e6),
+)
+remembered = st.builds(Remembered, spec=spec, stopped=st.booleans())
+
+
+@settings(max_examples=30, deadline=None)
+@given(generations=st.lists(st.lists(remembered, max_size=4), min_size=1, max_size=3))
+def test_specifications_come_back_as_they_were(generations: list[list[Remembered]]) -> None:
+    with TemporaryDirectory() as directory:
+        store = SpecStore(Path(directory))
+        for generation in generations:
+            wanted = {item.spec.name: item for item in generation}
+            store.sync(wanted)
+            assert SpecStore(Path(directory)).load() == wanted
+
+
+def test_the_tail_of_a_log_reaches_into_its_older_part(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "a.log")
+    assert log.tail(5) == []
+    log.path.write_text("".join(f"line {number}\n" for number in range(20_000)))
+    log.rotate()
+    assert log.size() == 0
+    log.path.write_text("new\n")
+    assert log.tail(1) == ["new"]
+    assert log.tail(3) == ["line 19998", "line 19999", "new"]
+    assert len(log.tail(15_000)) == 15_000
+
+
+def test_the_last_line_is_of_this_run_and_not_blank(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "a.log")
+    log.path.write_text("from the run before\n")
+    start = log.size()
+    assert log.last_line(since=start) == ""
+    with log.path.open("a") as file:
+        file.write(f"first\nfatal: {'x' * 10_000}\nthe end\n\n  \n")
+    assert log.last_line(since=start) == "the end"
+    log.path.write_text("rotated\n")
+    assert log.last_line(since=10_000) == "rotated"
