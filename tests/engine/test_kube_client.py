@@ -1,17 +1,15 @@
-"""The client against a real kube-apiserver: every verb, and the same faults that the network brings."""
+"""The client against a real kube-apiserver: every verb, every kind of refusal."""
 
 import asyncio
 import base64
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 import pytest
-from support.relay import Relay, relay_to
-from yarl import URL
 
 from kairship.kube import (
     Client,
@@ -43,24 +41,6 @@ async def client(kube: Kube) -> AsyncIterator[Client]:
         yield client
 
 
-@pytest.fixture
-async def relay(kube: Kube) -> AsyncIterator[Relay]:
-    url = URL(kube.connection.server)
-    assert url.host is not None
-    assert url.port is not None
-    async with relay_to(url.host, url.port) as relay:
-        yield relay
-
-
-@asynccontextmanager
-async def through(relay: Relay, kube: Kube, *, timeout: float = 10.0) -> AsyncIterator[Client]:
-    connection = msgspec.structs.replace(
-        kube.connection, server=f"https://{relay.address}", tls_server_name=URL(kube.connection.server).host
-    )
-    async with Client(connection, timeout=timeout) as client:
-        yield client
-
-
 def configmap(name: str, **data: str) -> Object:
     return {"metadata": {"name": name}, "data": data}
 
@@ -70,7 +50,7 @@ def deployment(name: str, *containers: str) -> Object:
     return {
         "metadata": {"name": name},
         "spec": {
-            "replicas": 1,
+            "replicas": 0,
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
@@ -81,7 +61,16 @@ def deployment(name: str, *containers: str) -> Object:
 
 
 def crd(group: str) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+        },
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -90,7 +79,7 @@ def crd(group: str) -> Object:
             "group": group,
             "scope": "Cluster",
             "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+            "versions": [version],
         },
     }
 
@@ -238,10 +227,6 @@ async def test_a_watch_tells_every_change_in_order(client: Client, namespace: st
     # Before its end a watch says how far it has come.
     assert {event.type for event in events[3:]} == {"BOOKMARK"}
     assert events[-1].resource_version == unseen["metadata"]["resourceVersion"]
-    again = client.watch(
-        kinds.CONFIGMAPS, namespace=namespace, resource_version=events[-1].resource_version, server_timeout=1
-    )
-    assert [event async for event in again if event.type != "BOOKMARK"] == []
 
 
 async def test_a_watch_may_begin_with_what_exists(client: Client, namespace: str) -> None:
@@ -285,11 +270,18 @@ async def test_deletion_of_that_one_and_no_other(client: Client, namespace: str)
 
 
 async def test_how_deletion_reaches_dependents_is_the_callers_choice(client: Client, namespace: str) -> None:
-    await client.create(kinds.DEPLOYMENTS, deployment("d", "one"), namespace=namespace)
-    await client.delete(kinds.DEPLOYMENTS, "d", namespace=namespace, propagation="Foreground")
-    leaving = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace)
-    assert leaving["metadata"]["finalizers"] == ["foregroundDeletion"]
-    await client.patch(kinds.DEPLOYMENTS, "d", {"metadata": {"finalizers": None}}, namespace=namespace)
+    created = await client.create(kinds.CONFIGMAPS, configmap("a"), namespace=namespace)
+    watch = client.watch(
+        kinds.CONFIGMAPS,
+        namespace=namespace,
+        resource_version=created["metadata"]["resourceVersion"],
+        field_selector="metadata.name=a",
+    )
+    async with aclosing(watch) as events, asyncio.timeout(30):
+        await client.delete(kinds.CONFIGMAPS, "a", namespace=namespace, propagation="Foreground")
+        # Read from the watch: a garbage collector may take the finalizer off again at once.
+        event = await anext(events)
+    assert (event.type, event.object["metadata"]["finalizers"]) == ("MODIFIED", ["foregroundDeletion"])
 
 
 async def test_a_collection_is_deleted_by_selector(client: Client, namespace: str) -> None:
@@ -301,24 +293,19 @@ async def test_a_collection_is_deleted_by_selector(client: Client, namespace: st
     assert [item["metadata"]["name"] for item in left.items] == ["c"]
 
 
-async def test_status_and_scale_are_apart_from_the_object(client: Client, namespace: str) -> None:
-    created = await client.create(kinds.DEPLOYMENTS, deployment("d", "one"), namespace=namespace)
-    scale = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace, subresource="scale")
+async def test_status_and_scale_are_apart_from_the_object(client: Client, widgets: Resource) -> None:
+    await client.create(widgets, {"metadata": {"name": "w"}, "spec": {"replicas": 1}, "status": {"replicas": 5}})
+    scale = await client.get(widgets, "w", subresource="scale")
     scale["spec"]["replicas"] = 3
-    await client.replace(kinds.DEPLOYMENTS, scale, subresource="scale")
-    status = {"metadata": {"name": "d"}, "status": {"observedGeneration": 7}, "spec": {"replicas": 9}}
-    await client.patch(kinds.DEPLOYMENTS, "d", status, namespace=namespace, subresource="status")
-    now = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace)
-    assert (created["spec"]["replicas"], now["spec"]["replicas"], now["status"]["observedGeneration"]) == (1, 3, 7)
-    await client.apply(
-        kinds.DEPLOYMENTS,
-        {"metadata": {"name": "d"}, "status": {"replicas": 2}},
-        namespace=namespace,
-        subresource="status",
-        field_manager="test",
-    )
-    now = await client.get(kinds.DEPLOYMENTS, "d", namespace=namespace)
-    assert now["status"]["replicas"] == 2
+    await client.replace(widgets, scale, subresource="scale")
+    both = {"status": {"replicas": 2}, "spec": {"replicas": 9}}
+    await client.patch(widgets, "w", both, subresource="status")
+    now = await client.get(widgets, "w")
+    assert (now["spec"], now["status"]) == ({"replicas": 3}, {"replicas": 2})
+    applied = {"metadata": {"name": "w"}, "status": {"phase": "Ready"}}
+    await client.apply(widgets, applied, subresource="status", field_manager="test")
+    now = await client.get(widgets, "w", subresource="status")
+    assert (now["spec"], now["status"]) == ({"replicas": 3}, {"replicas": 2, "phase": "Ready"})
 
 
 async def test_acting_as_somebody_else(client: Client, namespace: str) -> None:
@@ -396,9 +383,7 @@ items:
 
 
 async def test_what_the_server_serves(client: Client) -> None:
-    catalogue = await client.discovery.catalogue()
-    assert catalogue.failed == {}
-    served = {one.resource: one for one in catalogue.resources}
+    served = {one.resource: one for one in (await client.discovery.catalogue()).resources}
     assert {"scale", "status"} <= served[kinds.DEPLOYMENTS].subresources
     assert {"list", "watch"} <= served[kinds.SECRETS].verbs
     named = [value for value in vars(kinds).values() if isinstance(value, Resource)]
@@ -419,106 +404,3 @@ async def test_bytes_pass_unchanged(client: Client, namespace: str) -> None:
     )
     assert (reply.status, reply.body[:4]) == (200, b"k8s\x00")
     assert (await client.request("GET", "/no/such/path")).status == 404
-
-
-async def test_a_cancelled_watch_gives_its_connection_back(kube: Kube, relay: Relay, namespace: str) -> None:
-    async with through(relay, kube) as client:
-
-        async def watch_forever() -> None:
-            async with aclosing(client.watch(kinds.CONFIGMAPS, namespace=namespace)) as events:
-                async for _ in events:
-                    pass
-
-        watcher = asyncio.create_task(watch_forever())
-        await relay.wait_for_connections(1)
-        watcher.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await watcher
-        await relay.wait_for_connections(0)
-
-
-async def test_one_connection_serves_many_calls(kube: Kube, relay: Relay) -> None:
-    async with through(relay, kube) as client:
-        for _ in range(10):
-            await client.list(kinds.NAMESPACES, as_type=msgspec.Raw)
-        assert relay.accepted == 1
-
-
-async def test_a_watch_through_a_network_that_breaks(kube: Kube, relay: Relay, client: Client, namespace: str) -> None:
-    async with through(relay, kube) as far:
-        start = (await far.list(kinds.CONFIGMAPS, namespace=namespace)).resource_version
-        watch = far.watch(
-            kinds.CONFIGMAPS, namespace=namespace, resource_version=start, field_selector="metadata.name=a"
-        )
-        async with aclosing(watch) as events:
-            created = await client.create(kinds.CONFIGMAPS, configmap("a"), namespace=namespace)
-            event = await anext(events)
-            assert event.object == created
-            relay.reset()
-            with pytest.raises(errors.Disconnected):
-                await anext(events)
-        silent = far.watch(
-            kinds.CONFIGMAPS,
-            namespace=namespace,
-            resource_version=event.resource_version,
-            field_selector="metadata.name=a",
-            inactivity_timeout=1,
-        )
-        async with aclosing(silent) as events:
-            await client.patch(kinds.CONFIGMAPS, "a", {"data": {"x": "1"}}, namespace=namespace)
-            assert (await anext(events)).type == "MODIFIED"
-            relay.hold()
-            await client.patch(kinds.CONFIGMAPS, "a", {"data": {"x": "2"}}, namespace=namespace)
-            with pytest.raises(errors.TimedOut):
-                await anext(events)
-
-
-async def test_calls_through_a_network_that_breaks(kube: Kube, relay: Relay, client: Client, namespace: str) -> None:
-    await client.create(kinds.CONFIGMAPS, configmap("big", x="y" * 200_000), namespace=namespace)
-    async with through(relay, kube, timeout=1) as far:
-        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-
-        relay.cut_after(100_000)
-        with pytest.raises(errors.Disconnected):
-            await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-        await relay.heal()
-        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-
-        relay.hold()
-        with pytest.raises(errors.TimedOut):
-            await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-        await relay.heal()
-        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-
-        relay.refuse()
-        relay.reset()
-        await relay.wait_for_connections(0)
-        with pytest.raises(errors.ConnectFailed):
-            await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-        await relay.heal()
-        await far.get(kinds.CONFIGMAPS, "big", namespace=namespace)
-
-
-async def test_a_write_whose_reply_is_lost_is_sent_once(
-    kube: Kube, relay: Relay, client: Client, namespace: str
-) -> None:
-    """The relay lets the request through and breaks the connection instead of passing the reply."""
-    async with through(relay, kube) as far:
-        await far.list(kinds.NAMESPACES, as_type=msgspec.Raw)  # opens the connection that is kept
-        start = (await client.list(kinds.CONFIGMAPS, namespace=namespace)).resource_version
-        relay.cut_after(1)
-        with pytest.raises(errors.Disconnected, match="not known"):
-            await far.apply(kinds.CONFIGMAPS, configmap("a"), namespace=namespace, field_manager="test")
-        with pytest.raises(errors.TransportError):
-            await far.delete(kinds.CONFIGMAPS, "a", namespace=namespace)
-        accepted = relay.accepted
-    changes = client.watch(
-        kinds.CONFIGMAPS,
-        namespace=namespace,
-        resource_version=start,
-        field_selector="metadata.name=a",
-        bookmarks=False,
-        server_timeout=1,
-    )
-    assert [event.type async for event in changes] == ["ADDED"]
-    assert accepted == 2

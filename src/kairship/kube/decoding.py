@@ -32,14 +32,11 @@ class Metadata(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str | None = None
     resource_version: str = ""
-    annotations: dict[str, str] | None = None
 
 
-class Described(msgspec.Struct, rename="camel"):
+class Described(msgspec.Struct):
     """Any object, without its content."""
 
-    api_version: str = ""
-    kind: str = ""
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 

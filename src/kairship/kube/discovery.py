@@ -100,6 +100,8 @@ class Discovery:
     async def _try_group_version(self, api_version: str) -> tuple[ServedResource, ...] | KubeError:
         try:
             return await self._group_version(api_version)
+        except NotFound:
+            return ()  # its last CRD went since the groups were listed
         except KubeError as error:
             return error
 

@@ -63,7 +63,6 @@ class Endpoint:
             max_connections=max_connections,
             max_streams=max_streams,
             user_agent=user_agent,
-            token=self._token,
         )
         self._owns_transport = True
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
@@ -105,8 +104,8 @@ class Endpoint:
             path,
             params=params,
             body=body,
-            headers=self._headers(headers),
-            timeout=self._timeout if timeout is None else timeout,
+            headers=self._headers(headers or {}),
+            timeout=self._deadline(timeout),
         )
 
     def stream(
@@ -125,8 +124,8 @@ class Endpoint:
             path,
             params=params,
             body=body,
-            headers=self._headers(headers),
-            timeout=self._timeout if timeout is None else timeout,
+            headers=self._headers(headers or {}),
+            timeout=self._deadline(timeout),
         )
 
     async def ready(self, path: str = "/readyz", *, timeout: float | None = None) -> bool:
@@ -153,12 +152,14 @@ class Endpoint:
         timeout: float | None = None,
     ) -> bytes:
         """The body of a successful reply; anything else raises."""
-        headers = {"Content-Type": content_type} if body is not None else None
-        reply = await self.request(method, path, params=params, body=body, headers=headers, timeout=timeout)
-        self._raise_for_status(f"{method} {path}", reply)
+        headers = self._headers({"Content-Type": content_type} if body is not None else {})
+        reply = await self._transport.request(
+            method, path, params=params, body=body, headers=headers, timeout=self._deadline(timeout)
+        )
+        self._raise_for_status(f"{method} {path}", reply, headers)
         return reply.body
 
-    def _raise_for_status(self, call: str, reply: RawResponse) -> None:
+    def _raise_for_status(self, call: str, reply: RawResponse, sent: Mapping[str, str]) -> None:
         if reply.status < 300:
             return
         server = self.connection.server
@@ -167,7 +168,8 @@ class Endpoint:
                 f"{server} answered {call} with redirect {reply.status}, which is not followed: check the address"
             )
         # Some debugging proxies answer with the request that they did not like.
-        body = reply.body.replace(token.encode(), b"[token]") if (token := self._token()) else reply.body
+        _, _, token = sent.get("Authorization", "").partition(" ")
+        body = reply.body.replace(token.encode(), b"[token]") if token else reply.body
         raise refusal(status=reply.status, body=body, headers=reply.headers, call=call, server=server)
 
     def _decode(self, call: str, body: bytes, as_type: type[T]) -> T:
@@ -179,10 +181,16 @@ class Endpoint:
     def _not_understood(self, call: str, error: msgspec.DecodeError) -> BadReply:
         return BadReply(f"{self.connection.server} answered {call} with something else than expected: {error}")
 
-    def _headers(self, headers: Mapping[str, str] | None) -> CIMultiDict[str]:
-        merged = CIMultiDict(headers or {})
+    def _deadline(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else timeout
+
+    def _headers(self, headers: Mapping[str, str]) -> CIMultiDict[str]:
+        """The caller's headers and who it is."""
+        merged = CIMultiDict(headers)
         # A caller that passes foreign headers on must not become somebody else by them.
         if any(name.lower() == "authorization" or name.lower().startswith("impersonate-") for name in merged):
             raise ValueError("who a call is made as is the client's matter, not a header's: use `impersonating`")
         merged.extend(self._identity)
+        if token := self._token():
+            merged["Authorization"] = f"Bearer {token}"
         return merged

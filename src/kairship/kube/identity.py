@@ -34,8 +34,9 @@ class Impersonation(msgspec.Struct, frozen=True):
             headers.append(("Impersonate-Uid", self.uid))
         for key, values in self.extra.items():
             headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
-        if any(not value.isprintable() for _, value in headers):
-            raise ValueError("an impersonated name may not contain control characters")
+        # The server strips the spaces around a header's value, and " ann" would become ann.
+        if any(not value.isprintable() or value != value.strip() for _, value in headers):
+            raise ValueError("an impersonated name may not contain control characters or begin or end with a space")
         return headers
 
 
@@ -49,23 +50,18 @@ class FileToken:
         self._read_at = 0.0
 
     def __call__(self) -> str:
-        if self._token is None or self._clock() - self._read_at >= TOKEN_FILE_MAX_AGE:
-            self._refresh()
-        assert self._token is not None  # noqa: S101 - for the type checker: refreshing either sets it or raises
-        return self._token
-
-    def _refresh(self) -> None:
+        if self._token is not None and self._clock() - self._read_at < TOKEN_FILE_MAX_AGE:
+            return self._token
         try:
-            token = self._path.read_text(encoding="ascii").strip()
+            token, problem = self._path.read_text(encoding="ascii").strip(), "it is empty"
         except (OSError, UnicodeDecodeError) as error:
             token, problem = "", str(error)
-        else:
-            problem = "it is empty"
         if token:
             self._token, self._read_at = token, self._clock()
         elif self._token is None:
             raise ConfigError(f"cannot use the token in {self._path}: {problem}")
-        # Otherwise the file is being replaced this moment: the last token is most likely still good.
+        # Neither: the file is being replaced this moment, and the last token is most likely still good.
+        return self._token
 
 
 def token_source(connection: Connection) -> TokenSource:

@@ -69,6 +69,7 @@ CLUSTER_PROPAGATION_POLICIES = _global(
 )
 OVERRIDE_POLICIES = _namespaced("policy.karmada.io/v1alpha1", "overridepolicies", "OverridePolicy")
 CLUSTER_OVERRIDE_POLICIES = _global("policy.karmada.io/v1alpha1", "clusteroverridepolicies", "ClusterOverridePolicy")
+CLUSTER_TAINT_POLICIES = _global("policy.karmada.io/v1alpha1", "clustertaintpolicies", "ClusterTaintPolicy")
 FEDERATED_RESOURCE_QUOTAS = _namespaced(
     "policy.karmada.io/v1alpha1", "federatedresourcequotas", "FederatedResourceQuota"
 )

@@ -165,7 +165,7 @@ def _refuse_unsupported(cluster: ClusterEntry, user: UserEntry) -> None:
         "proxy-url": (cluster.proxy_url, "proxies are not supported"),
     }
     for field, (value, reason) in refused.items():
-        if value is not None:
+        if value:
             raise ConfigError(f"the kubeconfig uses {field!r}: {reason}; use a client certificate or a token")
 
 

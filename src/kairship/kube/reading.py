@@ -244,10 +244,11 @@ class Reader(Endpoint):
             timeoutSeconds=max(1, round(server_timeout)),
         )
         silence = server_timeout + _GRACE if inactivity_timeout is None else inactivity_timeout
-        async with self.stream("GET", path, params=params) as stream:
+        headers = self._headers({})
+        async with self._transport.stream("GET", path, params=params, headers=headers, timeout=self._timeout) as stream:
             if stream.status != 200:
                 body = b"".join([chunk async for chunk in stream.chunks(inactivity_timeout=self._timeout)])
-                self._raise_for_status(call, RawResponse(stream.status, stream.headers, body))
+                self._raise_for_status(call, RawResponse(stream.status, stream.headers, body), headers)
             async with (
                 aclosing(stream.chunks(inactivity_timeout=silence)) as chunks,
                 aclosing(lines(chunks, call=call, server=server)) as events,

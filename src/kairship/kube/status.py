@@ -51,9 +51,9 @@ _decoder = msgspec.json.Decoder(_Status)
 
 
 def refusal(
-    *, status: int, body: bytes | msgspec.Raw, headers: Mapping[str, str], call: str, server: str
+    *, status: int | None, body: bytes | msgspec.Raw, headers: Mapping[str, str], call: str, server: str
 ) -> errors.ApiError:
-    """The error that a reply of 400 and above, or the ERROR event of a watch, stands for."""
+    """The error that a reply of 400 and above, or the ERROR event of a watch (which has no `status`), stands for."""
     try:
         answer = _decoder.decode(body)
     except msgspec.DecodeError:
@@ -61,7 +61,7 @@ def refusal(
     if answer is None or answer.kind != "Status":
         # Health checks, load balancers and unknown paths answer in plain text.
         answer = _Status(kind="Status", message=bytes(body)[:_EXCERPT].decode("utf-8", "replace").strip())
-    code = answer.code or status
+    code = status or answer.code or 500
     details = answer.details or _Details()
     retry_after = _seconds(headers.get("Retry-After"))
     return _type_of(code, answer.reason)(

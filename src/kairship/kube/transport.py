@@ -25,7 +25,6 @@ from yarl import URL
 
 from . import errors
 from .connection import Connection
-from .identity import TokenSource
 from .tls import ssl_context
 
 # Kubernetes' servers close an idle connection after 90 s. Closing it earlier ourselves spares us most surprises.
@@ -76,12 +75,9 @@ class Stream:
 class Transport:
     """The connections to one API server. To be made inside a running event loop, and closed."""
 
-    def __init__(
-        self, connection: Connection, *, max_connections: int, max_streams: int, user_agent: str, token: TokenSource
-    ) -> None:
+    def __init__(self, connection: Connection, *, max_connections: int, max_streams: int, user_agent: str) -> None:
         self.server = connection.server
         self._tls_server_name = connection.tls_server_name
-        self._token = token
         self._calls = asyncio.Semaphore(max_connections)
         self._streams = asyncio.Semaphore(max_streams)
         reuse = aiohttp.TraceConfig()
@@ -148,8 +144,6 @@ class Transport:
             raise ValueError("a path begins with '/' and is already encoded")
         query = ("&" if "?" in path else "?") + urlencode(params) if params else ""
         url = URL(self.server.rstrip("/") + path + query, encoded=True)
-        if token := self._token():
-            headers["Authorization"] = f"Bearer {token}"
         attempt = _Attempt()
         try:
             return await self._attempt(method, url, body, headers, attempt)

@@ -30,6 +30,14 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """On the bookmark after which a watch with `send_initial_events` has told everything that existed at its start."""
 
 
+class _BookmarkMetadata(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMetadata
+
+
 class _Envelope(msgspec.Struct):
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     object: msgspec.Raw
@@ -62,13 +70,16 @@ def parse(line: bytes, as_type: type[T], *, call: str, server: str) -> WatchEven
     try:
         envelope = _envelope.decode(line)
         if envelope.type == "ERROR":
-            raise refusal(status=500, body=envelope.object, headers={}, call=call, server=server)
-        metadata = decode(envelope.object, Described).metadata
+            raise refusal(status=None, body=envelope.object, headers={}, call=call, server=server)
         return WatchEvent(
             type=envelope.type,
             object=decode(envelope.object, as_type),
-            resource_version=metadata.resource_version,
-            ends_initial_events=envelope.type == "BOOKMARK" and _INITIAL_EVENTS_END in (metadata.annotations or {}),
+            resource_version=decode(envelope.object, Described).metadata.resource_version,
+            ends_initial_events=envelope.type == "BOOKMARK" and _ends_initial_events(envelope.object),
         )
     except msgspec.DecodeError as error:
         raise BadReply(f"{server} sent something that is no event on {call}: {error}") from error
+
+
+def _ends_initial_events(bookmark: msgspec.Raw) -> bool:
+    return _INITIAL_EVENTS_END in (decode(bookmark, _Bookmark).metadata.annotations or {})

@@ -89,7 +89,9 @@ async def test_impersonation_of_a_client_and_of_single_calls() -> None:
     assert sent == [as_ann, {}, {"impersonate-user": ["bob"]}, as_ann]
 
 
-@pytest.mark.parametrize("who", [Impersonation(user=""), Impersonation(user="a\r\nX: y"), Impersonation("a", ["b\n"])])
+@pytest.mark.parametrize(
+    "who", [Impersonation(user=""), Impersonation(user="a\r\nX: y"), Impersonation("a", ["b\n"]), Impersonation(" a")]
+)
 async def test_an_impersonation_that_would_be_ignored_or_smuggled_is_refused(who: Impersonation) -> None:
     async with Client(Connection(server="https://here")) as client:
         with pytest.raises(ValueError, match="impersonat"):

@@ -1,0 +1,88 @@
+"""Instances that belong to one test module: made by the `local` driver beside the shared plane, deleted at its end."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kairship.controlplane.karmada import KarmadaSettings
+from kairship.embedded import EmbeddedPlane
+from kairship.engine import Engine
+from kairship.instances.drivers import DesiredInstance, LocalDriver, run_steps
+from kairship.kube import Client, kinds
+
+BASIC = frozenset(
+    {
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "karmada-aggregated-apiserver",
+        "karmada-webhook",
+        "karmada-controller-manager",
+        "karmada-scheduler",
+    }
+)
+"""The components of an instance without any option."""
+
+
+class OwnInstance:
+    """One instance and the ways in which tests look at it."""
+
+    def __init__(self, plane: EmbeddedPlane, engine: Engine, *, version: str | None = None) -> None:
+        self.uid = str(uuid.uuid4())
+        self.name = f"test-{self.uid[:8]}"
+        self.group = f"instance-{self.name}"
+        self.engine = engine
+        self.home = plane.home
+        self.supervisor = plane.supervisor
+        self.driver = LocalDriver(plane.home.root, engine=engine, supervisor=plane.supervisor)
+        self.version = version or self.driver.versions()[0]
+        self.directory = plane.home.planes / self.uid
+
+    def desired(self, **settings: Any) -> DesiredInstance:
+        """As a caller would ask for it; what is not named has its default."""
+        wanted = KarmadaSettings(**{"version": self.version, **settings})
+        return DesiredInstance(uid=self.uid, name=self.name, settings=wanted)
+
+    async def converge(self, **settings: Any) -> None:
+        await run_steps(await self.driver.converge(self.desired(**settings)))
+
+    async def delete(self) -> None:
+        await run_steps(await self.driver.delete(self.uid))
+
+    async def client(self) -> Client:
+        return Client(await self.driver.connection(self.uid))
+
+    async def pids(self) -> dict[str, int | None]:
+        """The process of each component."""
+        statuses = await self.supervisor.status(self.group)
+        return {status.name.partition("/")[2]: status.pid for status in statuses}
+
+    async def restarted_by(self, **settings: Any) -> set[str]:
+        """Converge to these settings; the components whose process is another one afterwards, gone or new."""
+        before = await self.pids()
+        await self.converge(**settings)
+        after = await self.pids()
+        return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+    async def write(self, name: str) -> None:
+        """A mark in the data of the instance."""
+        async with await self.client() as client:
+            await client.create(kinds.CONFIGMAPS, {"metadata": {"name": name}}, namespace="default")
+
+    async def marks(self) -> set[str]:
+        async with await self.client() as client:
+            page = await client.list(kinds.CONFIGMAPS, namespace="default")
+        return {item["metadata"]["name"] for item in page.items} - {"kube-root-ca.crt"}
+
+
+@contextmanager
+def own_instance(plane: EmbeddedPlane, engine: Engine, *, version: str | None = None) -> Iterator[OwnInstance]:
+    """A running instance without any option, for a fixture."""
+    instance = OwnInstance(plane, engine, version=version)
+    try:
+        asyncio.run(instance.converge())
+        yield instance
+    finally:
+        asyncio.run(instance.delete())
