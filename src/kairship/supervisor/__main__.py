@@ -24,12 +24,12 @@ log = structlog.get_logger()
 
 async def supervise(layout: Layout) -> None:
     """Run the plane's processes until told to stop."""
+    supervisor = Supervisor(layout)
     async with asyncio.TaskGroup() as tasks:
-        supervisor = Supervisor(layout, tasks)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, supervisor.closing.set)
-        await supervisor.open()
         housekeeping = tasks.create_task(supervisor.housekeep())
+        await supervisor.open(tasks)
         async with serving(supervisor, layout):
             log.info("serving", pid=os.getpid(), data_dir=str(layout.data_dir))
             await supervisor.closing.wait()

@@ -171,7 +171,7 @@ class Child:
         try:
             with self.log_file.appending() as output:
                 process = Process.spawn(spec, output=output)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return f"cannot be started: {error}"
         self.process, self._running_generation = process, generation
         self._roster.add(spec.name, process)
@@ -182,8 +182,9 @@ class Child:
             self.process = None
             self._roster.remove(spec.name)
             self._changes.announce()
+        # No await from here until the next state is entered: nobody may take a dead process for a ready one.
         if failure is None:
-            last_words = await asyncio.to_thread(self.log_file.last_line, since=log_start)
+            last_words = self.log_file.last_line(since=log_start)
             failure = describe_exit(process.exited.result(), lifetime=process.lifetime, last_words=last_words)
         return failure
 

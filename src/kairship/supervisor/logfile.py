@@ -40,7 +40,7 @@ class LogFile:
     def size(self) -> int:
         try:
             return self.path.stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
 
     def rotate(self) -> None:

@@ -34,6 +34,12 @@ class PortBook:
         self._first = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]) % len(self._range)
         self._book = atomic.load(path, dict[str, dict[str, int]], default={})
 
+    @staticmethod
+    def remembered(path: Path) -> list[int]:
+        """Every port in the book at that path, for those who only want to look."""
+        book = atomic.load(path, dict[str, dict[str, int]], default={})
+        return sorted(port for ports in book.values() for port in ports.values())
+
     def allocate(self, owner: str, names: Sequence[str]) -> dict[str, int]:
         """A port for each name: the remembered one, or a free one that is remembered from now on."""
         known = self._book.get(owner, {})

@@ -51,7 +51,7 @@ async def _check_http(session: aiohttp.ClientSession, probe: HttpProbe) -> str |
             body = await response.content.read(16 * 1024)
     except TimeoutError:
         return f"{probe.url} did not answer within {TIMEOUT:g} s"
-    except (OSError, aiohttp.ClientError) as error:
+    except (OSError, ValueError, aiohttp.ClientError) as error:
         return f"{probe.url}: {_problem(error)}"
     if response.status == probe.status:
         return None
@@ -64,7 +64,7 @@ async def _check_tcp(probe: TcpProbe) -> str | None:
             _, writer = await asyncio.open_connection(probe.host, probe.port)
     except TimeoutError:
         return f"{probe.host}:{probe.port} did not answer within {TIMEOUT:g} s"
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return f"{probe.host}:{probe.port}: {_problem(error)}"
     writer.close()
     return None

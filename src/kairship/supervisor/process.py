@@ -60,7 +60,8 @@ class Process:
 
     async def terminate(self, *, grace: float) -> None:
         """Ask it to end, and after `grace` seconds end it. Returns when it is gone."""
-        self._child.send_signal(signal.SIGTERM)
+        # Not through Popen, which would wait for a process that has just died, and so free its number, behind our back.
+        signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
         await asyncio.wait({self.exited}, timeout=grace)
         if not self.exited.done():
             self.kill()

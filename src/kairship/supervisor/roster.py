@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from kairship.supervisor import atomic
+from kairship.supervisor.errors import SupervisorError
 from kairship.supervisor.process import Process, identity
 
 log = structlog.get_logger()
@@ -40,7 +41,12 @@ class Roster:
 
     def sweep(self) -> None:
         """End what an earlier supervisor has left behind. Blocks until it is gone."""
-        for name, running in atomic.load(self._path, dict[str, Running], default={}).items():
+        try:
+            left = atomic.load(self._path, dict[str, Running], default={})
+        except SupervisorError as error:  # it is not synced, so a power failure may do that, and leaves no process
+            log.warning("the list of running processes is ignored", problem=str(error))
+            left = {}
+        for name, running in left.items():
             _end(name, running)
         self._write()
 

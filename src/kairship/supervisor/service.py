@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import structlog
+from msgspec.structs import replace
 
 from kairship.supervisor import usage
 from kairship.supervisor.changes import Changes
@@ -31,10 +32,10 @@ OWN_LOG_LIMIT = 16 * MIB
 
 
 class Supervisor:
-    def __init__(self, layout: Layout, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.closing = asyncio.Event()
         self._layout = layout
-        self._tasks = tasks
+        self._tasks: asyncio.TaskGroup
         self._children: dict[str, Child] = {}
         self._remembered: dict[str, Remembered] = {}
         self._changes = Changes()
@@ -44,8 +45,9 @@ class Supervisor:
         self._fence, self._admitting = Fence(layout.terms), asyncio.Lock()
         self._ports, self._allocating = PortBook(layout.ports, seed=str(layout.data_dir)), asyncio.Lock()
 
-    async def open(self) -> None:
+    async def open(self, tasks: asyncio.TaskGroup) -> None:
         """Start everything remembered, after making sure that nothing of an earlier supervisor is left."""
+        self._tasks = tasks
         await asyncio.to_thread(self._roster.sweep)
         self._remembered = await asyncio.to_thread(self._store.load)
         for remembered in self._remembered.values():
@@ -76,11 +78,11 @@ class Supervisor:
 
     async def admit(self, term: Term | None) -> None:
         """Let a change pass, or say why not."""
-        if self.closing.is_set():
-            raise ShuttingDown("the supervisor is shutting down")
         if term is not None:
             async with self._admitting:
                 await asyncio.to_thread(self._fence.admit, term)
+        if self.closing.is_set():  # asked last: nothing may be added to a set that is being taken down
+            raise ShuttingDown("the supervisor is shutting down")
 
     async def put(self, specs: Sequence[ProcessSpec]) -> list[str]:
         self._validate(specs)
@@ -139,13 +141,13 @@ class Supervisor:
 
     async def status(self, selectors: Sequence[str]) -> list[ProcessStatus]:
         """Of the selected processes, or of all if nothing is selected."""
-        names = sorted(name for name in self._children if not selectors or _matches(name, selectors))
         pids = self._pids()
         memory = await asyncio.to_thread(usage.memory_bytes, pids)
         seconds = await asyncio.to_thread(usage.cpu_seconds, pids)
-        return [
-            ProcessStatus(
-                name=name,
+
+        def describe(child: Child) -> ProcessStatus:
+            status = ProcessStatus(
+                name=child.spec.name,
                 state=child.state,
                 since=child.since,
                 reason=child.reason,
@@ -153,14 +155,20 @@ class Supervisor:
                 last_exit=child.last_exit,
                 log=str(child.log_file.path),
                 ports=child.spec.ports,
-                pid=(pid := child.process.pid if child.process else None),
-                memory_bytes=memory.get(pid or 0),
-                cpu_seconds=seconds.get(pid or 0),
-                cpu_percent=self._meter.percent.get(pid or 0),
             )
-            for name in names
-            if (child := self._children.get(name))
-        ]
+            if child.process is None:
+                return status
+            pid = child.process.pid
+            return replace(
+                status,
+                pid=pid,
+                memory_bytes=memory.get(pid),
+                cpu_seconds=seconds.get(pid),
+                cpu_percent=self._meter.percent.get(pid),
+            )
+
+        children = sorted(self._children.items())
+        return [describe(child) for name, child in children if not selectors or _matches(name, selectors)]
 
     async def wait(self, selectors: Sequence[str], *, timeout: float) -> list[Unready]:
         """Those that are not ready when all are ready, when waiting has become pointless, or at the deadline."""
@@ -175,8 +183,9 @@ class Supervisor:
         return [unready for name in names if (unready := self._unready(name))]
 
     async def logs(self, name: str, *, lines: int) -> list[str]:
-        [child] = self._select([name])
-        return await asyncio.to_thread(child.log_file.tail, lines)
+        if name not in self._children:
+            raise UnknownProcess(f"no process is named {name}")
+        return await asyncio.to_thread(self._children[name].log_file.tail, lines)
 
     # What a child must know of the others (`child.Neighbours`).
 
@@ -222,10 +231,11 @@ class Supervisor:
             raise InvalidSpec(f"these would wait for each other: {' → '.join(error.args[1])}") from error
 
     def _select(self, selectors: Sequence[str]) -> list[Child]:
+        staying = {name: child for name, child in sorted(self._children.items()) if not child.retired}
         for selector in selectors:
-            if not any(selects(selector, name) for name in self._children):
+            if not any(selects(selector, name) for name in staying):
                 raise UnknownProcess(f"no process is named {selector}, and no group")
-        return [child for name, child in sorted(self._children.items()) if _matches(name, selectors)]
+        return [child for name, child in staying.items() if _matches(name, selectors)]
 
     def _knows(self, child: Child) -> bool:
         return self._children.get(child.spec.name) is child

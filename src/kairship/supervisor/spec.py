@@ -11,7 +11,7 @@ import msgspec
 
 MIB = 1024 * 1024
 
-_PART = "[A-Za-z0-9][A-Za-z0-9._-]*"
+_PART = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"  # both parts and an ending fit into a file name
 _NAME = re.compile(f"{_PART}/{_PART}")
 
 
@@ -59,14 +59,6 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between SIGTERM and SIGKILL."""
     log_limit_bytes: int = 16 * MIB
 
-    @property
-    def group(self) -> str:
-        return self.name.partition("/")[0]
-
-    @property
-    def component(self) -> str:
-        return self.name.partition("/")[2]
-
     def problem(self) -> str | None:
         """Why this specification cannot be accepted, if so."""
         if not is_name(self.name):
@@ -75,10 +67,17 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
             return f"{self.name}: argv is empty"
         if any("\0" in word for word in (*self.argv, *self.env, *self.env.values(), self.cwd)):
             return f"{self.name}: argv, env and cwd cannot contain NUL"
+        if not all(key and "=" not in key for key in self.env):
+            return f"{self.name}: env has a key that is empty or contains ="
         if not self.cwd.startswith("/") or not all(path.startswith("/") for path in self.files):
             return f"{self.name}: cwd and files must be absolute paths"
         if invalid := [name for name in self.after if not is_name(name)]:
             return f"{self.name}: `after` must list process names, not {', '.join(map(repr, invalid))}"
+        probed = (self.probe.port,) if isinstance(self.probe, TcpProbe) else ()
+        if not all(0 < port < 65536 for port in (*self.ports, *probed)):
+            return f"{self.name}: ports are numbers from 1 to 65535"
+        if isinstance(self.probe, HttpProbe) and not self.probe.url.startswith(("http://", "https://")):
+            return f"{self.name}: the probe's URL must be of http or https"
         if self.ready_timeout <= 0 or self.stop_timeout < 0 or self.log_limit_bytes <= 0:
             return f"{self.name}: timeouts and the log limit must be positive"
         return None

@@ -70,10 +70,35 @@ def test_only_the_own_user_and_root_are_trusted() -> None:
     assert not is_trusted(os.geteuid() + 1)
 
 
-async def test_the_socket_is_for_its_owner_only(client: SupervisorClient, data_dir: Path) -> None:
-    assert stat.S_IMODE((data_dir / "supervisor/control.sock").stat().st_mode) == 0o600
-    assert stat.S_IMODE((data_dir / "supervisor").stat().st_mode) == 0o700
-    assert (await client.health()).pid == os.getpid()
+async def test_what_the_supervisor_keeps_is_for_its_owner_only(
+    client: SupervisorClient, data_dir: Path, shell_spec: MakeSpec
+) -> None:
+    await client.put(shell_spec("g/a", "sleep 1000"))
+    await client.wait_ready("g/a", timeout=10)
+    await client.allocate_ports("g", ["a"])
+    await SupervisorClient(data_dir, Term("scope", 1)).start("g/a")
+    kept = {str(path.relative_to(data_dir)): stat.S_IMODE(path.stat().st_mode) for path in data_dir.rglob("*")}
+    assert kept == {
+        "logs": 0o700,
+        "logs/g": 0o700,
+        "logs/g/a.log": 0o600,
+        "supervisor": 0o700,
+        "supervisor/control.sock": 0o600,
+        "supervisor/ports.json": 0o600,
+        "supervisor/processes": 0o700,
+        "supervisor/processes/g@a.json": 0o600,
+        "supervisor/running.json": 0o600,
+        "supervisor/terms.json": 0o600,
+    }
+
+
+class TestDeepDataDirectory:
+    @pytest.fixture
+    def data_dir(self, tmp_path: Path) -> Path:
+        return tmp_path / ("deep" * 50) / "data"
+
+    async def test_a_path_longer_than_a_socket_address_will_do(self, client: SupervisorClient) -> None:
+        assert (await client.health()).pid == os.getpid()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; is_trusted is tested above")

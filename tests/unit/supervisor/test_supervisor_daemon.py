@@ -9,11 +9,13 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from kairship.supervisor import AlreadyRunning, NotRunning, ProcessSpec, StartFailed, State, SupervisorClient, daemon
 from kairship.supervisor.process import identity
+from kairship.supervisor.store import Remembered
 
 MakeSpec = Callable[..., ProcessSpec]
 Eventually = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
@@ -149,35 +151,18 @@ async def test_two_data_directories_do_not_know_each_other(start: Start, tmp_pat
     assert [status.state for status in await two.status()] == [State.READY]
 
 
-async def test_the_length_of_the_data_directory_does_not_matter(start: Start, tmp_path: Path) -> None:
-    client = await start(tmp_path / ("deep" * 50) / "data")
-    assert await client.status() == []
-
-
-async def test_what_it_keeps_is_for_its_owner_only(start: Start, data_dir: Path, shell_spec: MakeSpec) -> None:
-    client = await start(data_dir)
-    await client.put(shell_spec("g/a", "sleep 1000"))
-    await client.allocate_ports("g", ["a"])
-    home = data_dir / "supervisor"
-    assert {path.name for path in home.iterdir() if path.is_file()} == {"lock", "ports.json", "running.json"}
-    for path in (home, data_dir / "logs", *home.rglob("*"), *(data_dir / "logs").rglob("*")):
-        assert path.stat().st_mode & 0o077 == 0, path
-
-
 async def test_a_damaged_specification_is_set_aside(start: Start, data_dir: Path, server_spec: MakeSpec) -> None:
-    client = await start(data_dir)
-    await client.put(server_spec("g/a"), server_spec("g/b"), server_spec("g/c"))
-    await daemon.stop(data_dir)
     processes = data_dir / "supervisor/processes"
+    processes.mkdir(parents=True)
     (processes / "g@a.json").write_bytes(b"{\xff")
     (processes / "g@b.json").write_text('{"spec": {"name": "../b", "argv": ["true"], "cwd": "/"}}')
+    (processes / "g@c.json").write_bytes(msgspec.json.encode(Remembered(spec=server_spec("g/c"))))
 
-    await start(data_dir)
+    client = await start(data_dir)
 
     await client.wait_ready("g", timeout=10)
     assert [status.name for status in await client.status()] == ["g/c"]
-    assert (processes / "g@a.json.corrupt").exists()
-    assert (processes / "g@b.json.corrupt").exists()
+    assert {path.name for path in processes.iterdir()} == {"g@a.json.corrupt", "g@b.json.corrupt", "g@c.json"}
     log = [json.loads(line) for line in (data_dir / "logs/supervisor.log").read_text().splitlines()]
     assert sum(entry["event"] == "specification set aside" for entry in log) == 2
 

@@ -8,26 +8,29 @@ from hypothesis import strategies as st
 
 from kairship.supervisor import HttpProbe, ProcessSpec, TcpProbe
 from kairship.supervisor.logfile import LogFile
+from kairship.supervisor.roster import Roster
 from kairship.supervisor.store import Remembered, SpecStore
 
 text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 part = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
 name = st.builds("{}/{}".format, part, part)
-probe = st.none() | st.builds(HttpProbe, url=text, ca_file=st.none() | text) | st.builds(TcpProbe, port=st.integers())
+port = st.integers(1, 65535)
+http_probe = st.builds(HttpProbe, url=text.map("https://{}".format), ca_file=st.none() | text)
 spec = st.builds(
     ProcessSpec,
     name=name,
     argv=st.lists(text, min_size=1, max_size=3).map(tuple),
     cwd=text.map("/{}".format),
-    env=st.dictionaries(text, text, max_size=3),
+    env=st.dictionaries(part, text, max_size=3),
     after=st.lists(name, max_size=2).map(tuple),
-    probe=probe,
+    ports=st.lists(port, max_size=2).map(tuple),
+    probe=st.none() | http_probe | st.builds(TcpProbe, port=port),
     stop_timeout=st.floats(0, 1e6),
 )
 remembered = st.builds(Remembered, spec=spec, stopped=st.booleans())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(generations=st.lists(st.lists(remembered, max_size=4), min_size=1, max_size=3))
 def test_specifications_come_back_as_they_were(generations: list[list[Remembered]]) -> None:
     with TemporaryDirectory() as directory:
@@ -36,6 +39,13 @@ def test_specifications_come_back_as_they_were(generations: list[list[Remembered
             wanted = {item.spec.name: item for item in generation}
             store.sync(wanted)
             assert SpecStore(Path(directory)).load() == wanted
+
+
+def test_a_damaged_list_of_running_processes_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "running.json"
+    path.write_bytes(b"")  # as a power failure may leave it
+    Roster(path).sweep()
+    assert path.read_bytes() == b"{}"
 
 
 def test_the_tail_of_a_log_reaches_into_its_older_part(tmp_path: Path) -> None:

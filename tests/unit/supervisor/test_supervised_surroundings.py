@@ -1,0 +1,79 @@
+"""What a process is given, what it uses and what it writes."""
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from kairship.supervisor import ProcessSpec, SupervisorClient, service
+
+MakeSpec = Callable[..., ProcessSpec]
+Eventually = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
+
+
+@pytest.fixture
+def frequent_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "HOUSEKEEPING", 0.05)
+
+
+async def test_children_inherit_next_to_nothing(
+    client: SupervisorClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "secret")
+    out = tmp_path / "env.json"
+    script = f"import os, json, time; json.dump(dict(os.environ), open({str(out)!r}, 'w')); time.sleep(1000)"
+    await client.put(ProcessSpec(name="g/a", argv=(sys.executable, "-I", "-c", script), cwd="/", env={"GIVEN": "1"}))
+    await client.wait_ready("g/a", timeout=10)
+    seen = json.loads(out.read_text())
+    assert seen["GIVEN"] == "1"
+    assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "TMPDIR", "GIVEN"}  # LC_CTYPE is Python's own doing
+
+
+async def test_children_have_sessions_of_their_own(client: SupervisorClient, shell_spec: MakeSpec) -> None:
+    await client.put(shell_spec("g/a", "sleep 1000"))
+    await client.wait_ready("g/a", timeout=10)
+    [status] = await client.status("g/a")
+    assert status.pid is not None
+    assert os.getsid(status.pid) == status.pid
+
+
+@pytest.mark.usefixtures("frequent_housekeeping")
+async def test_memory_and_cpu_are_reported(
+    client: SupervisorClient, shell_spec: MakeSpec, eventually: Eventually
+) -> None:
+    # The work is done by a descendant: what a process uses includes those.
+    await client.put(shell_spec("g/busy", "sh -c 'while :; do :; done' & wait"), shell_spec("g/idle", "sleep 1000"))
+    await client.wait_ready("g", timeout=10)
+
+    async def figures_are_plausible() -> bool:
+        busy, idle = await client.status()
+        return (
+            (busy.memory_bytes or 0) > 100_000
+            and (busy.cpu_seconds or 0) > 0.05
+            and (busy.cpu_percent or 0) > 10
+            and idle.cpu_percent == 0
+        )
+
+    await eventually(figures_are_plausible)
+
+
+@pytest.mark.usefixtures("frequent_housekeeping")
+async def test_logs_are_kept_below_their_limit(
+    client: SupervisorClient, shell_spec: MakeSpec, data_dir: Path, eventually: Eventually
+) -> None:
+    script = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.001; done"
+    await client.put(shell_spec("g/a", script, log_limit_bytes=2000))
+    log, older = data_dir / "logs/g/a.log", data_dir / "logs/g/a.log.1"
+
+    async def was_rotated_twice() -> bool:
+        return older.exists() and not older.read_text().startswith("line 1\n")
+
+    await eventually(was_rotated_twice)
+    await client.stop("g/a")
+    numbers = [int(line.split()[1]) for line in (older.read_text() + log.read_text()).splitlines()]
+    assert numbers == sorted(numbers)
+    assert older.stat().st_mode & 0o777 == log.stat().st_mode & 0o777 == 0o600
+    assert (await client.logs("g/a", lines=2)) == [f"line {number}" for number in numbers[-2:]]
