@@ -22,6 +22,9 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+gen: $(STAMP)  ## everything that is generated; CI fails when it differs from what is committed
+	$(BIN)/python -m kairship.resources deploy/crds
+
 bench: $(STAMP)  ## every benchmark; results in benchmarks/results/
 	$(BIN)/kairship engine build --group plane
 	for script in $(filter-out benchmarks/report.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
