@@ -12,11 +12,17 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from kairship.embedded import EmbeddedPlane, Home, demo
 from kairship.engine import Engine
 from kairship.supervisor import daemon
 
 LOCATION = "KAIRSHIP_TEST_PLANE"
+# A kube-apiserver takes seven inotify instances for its certificates, and a run has a dozen of them; many systems
+# allow 128 per user.
+INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_NEEDED = 512
 MEMBERS = demo.MEMBERS[:2]
 
 
@@ -32,6 +38,13 @@ class Silent:
 
 def prepare() -> None:
     """In the process that starts the run: decide where the plane will be. Workers inherit it."""
+    if int(INOTIFY_LIMIT.read_text()) < INOTIFY_NEEDED:
+        try:
+            INOTIFY_LIMIT.write_text(str(INOTIFY_NEEDED))
+        except PermissionError:
+            pytest.exit(
+                f"the tests need more inotify instances: sysctl fs.inotify.max_user_instances={INOTIFY_NEEDED}", 2
+            )
     os.environ[LOCATION] = tempfile.mkdtemp(prefix="kairship-tests-")
 
 

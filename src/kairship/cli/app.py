@@ -4,12 +4,13 @@ A user's mistake and a failing machine end in a message that says what to do, ne
 defects, and only what nobody foresaw gets one.
 """
 
+import io
 import sys
 
 import typer
 
 from kairship.cli import doctor, down, engine, logs, member, status, up, version
-from kairship.cli.failure import ExitCode, explain
+from kairship.cli.failure import explain
 
 app = typer.Typer(
     name="kairship",
@@ -29,10 +30,11 @@ app.add_typer(member.app, name="member")
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an old terminal shows '?' for '✓' rather than nothing at all
     try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(ExitCode.INTERRUPTED)
+        app(prog_name="kairship")  # also as `python -m kairship`
     except BaseException as error:
         failure = explain(error)
         if failure is None:

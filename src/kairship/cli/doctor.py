@@ -3,12 +3,17 @@
 import asyncio
 
 import typer
+from rich.text import Text
 
 from kairship.cli.failure import ExitCode
-from kairship.cli.output import DataDir, Format, Output, console, print_json
+from kairship.cli.output import DataDir, Format, Output, bold, print_json, say
 from kairship.embedded import Home, Verdict, examine
 
-_SIGNS = {Verdict.OK: "[green]✓[/]", Verdict.WARNING: "[yellow]![/]", Verdict.PROBLEM: "[red]✗[/]"}
+_SIGNS = {
+    Verdict.OK: Text("✓", style="green"),
+    Verdict.WARNING: Text("!", style="yellow"),
+    Verdict.PROBLEM: Text("✗", style="red"),
+}
 
 
 def doctor(data_dir: DataDir, output: Output = Format.TABLE) -> None:
@@ -18,8 +23,8 @@ def doctor(data_dir: DataDir, output: Output = Format.TABLE) -> None:
         print_json(findings)
     else:
         for finding in findings:
-            console.print(f"{_SIGNS[finding.verdict]} [bold]{finding.subject:<12}[/] {finding.detail}", soft_wrap=True)
+            say(_SIGNS[finding.verdict], " ", bold(f"{finding.subject:<12}"), " ", finding.detail)
             if finding.advice:
-                console.print(f"  {'':<12} → {finding.advice}", soft_wrap=True)
+                say(f"  {'':<12} → {finding.advice}")
     if any(finding.verdict is Verdict.PROBLEM for finding in findings):
         raise typer.Exit(ExitCode.FAILED)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kairship.cli.output import DataDir, Format, Output, console, print_json
+from kairship.cli.output import DataDir, Format, Output, print_json, say
 from kairship.embedded import Home, stop_plane
 
 
@@ -17,16 +17,18 @@ def down(
 ) -> None:
     """Stop the plane. Its data stays for the next `kairship up`, unless you purge it."""
     home = Home(data_dir)
-    if purge and home.exists and not yes:
-        typer.confirm(f"Delete the plane in {home.root} with everything in it?", abort=True)
-    with home.exclusive():
-        stopped = asyncio.run(stop_plane(home))
-        purged = purge and home.exists
-        if purged:
-            home.purge()
+    stopped = purged = False
+    if home.is_used:
+        if purge and not yes:
+            typer.confirm(f"Delete the plane in {home.root} with everything in it?", abort=True, err=True)
+        with home.exclusive():
+            stopped = asyncio.run(stop_plane(home))
+            if purge:
+                home.purge()
+                purged = True
     if output is Format.JSON:
         print_json({"stopped": stopped, "purged": purged})
-    else:
-        console.print("The plane is stopped." if stopped else f"No plane was running in {home.root}.")
-        if purged:
-            console.print("Its data is deleted.")
+        return
+    say("The plane is stopped." if stopped else f"No plane was running in {home.root}.")
+    if purged:
+        say("Its data is deleted.")

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kairship import engine as engine_package
-from kairship.cli.output import Format, Output, console, print_json, print_table, progress_console, size
+from kairship.cli.output import Format, Output, print_json, print_table, progress_console, say, size
 from kairship.engine import Engine, Event, Group
 from kairship.engine.progress import Building, Built, Downloading, InstallingGo, Packing, Waiting
 
@@ -28,23 +28,25 @@ def build(group: Groups = [Group.PLANE], output: Output = Format.TABLE) -> None:
     if output is Format.JSON:
         print_json({"built": built, "seconds": round(time.monotonic() - begin, 1)})
     elif not built:
-        console.print("Everything is built already.")
+        say("Everything is built already.")
 
 
 @app.command(name="list")
 def list_components(output: Output = Format.TABLE) -> None:
     """Show every binary, its version, and whether it is there."""
-    components = asyncio.run(Engine.find()).components()
+    found = asyncio.run(Engine.find())
+    components = found.components()
     if output is Format.JSON:
         print_json(components)
         return
     print_table(
-        ("BINARY", "VERSION", "GROUP", "SIZE", "PATH"),
+        ("BINARY", "VERSION", "GROUP", "SIZE"),
         [
-            (item.name, item.version, item.group.value, size(item.size), str(item.path) if item.size else "not built")
+            (item.name, item.version, item.group.value, "not built" if item.size is None else size(item.size))
             for item in components
         ],
     )
+    say(f"\nin {found.cache.engine}{f' and {found.folder}' if found.folder else ''}")
 
 
 @app.command()
@@ -59,7 +61,7 @@ def pack(
     if output is Format.JSON:
         print_json({"archive": str(archive), "bytes": archive.stat().st_size})
     else:
-        console.print(f"{archive} ({size(archive.stat().st_size)}). There: `kairship engine unpack {archive.name}`")
+        say(f"{archive} ({size(archive.stat().st_size)}). There: `kairship engine unpack {archive.name}`")
 
 
 @app.command()
@@ -73,7 +75,7 @@ def unpack(
     if output is Format.JSON:
         print_json({"archive": str(archive)})
     else:
-        console.print("The binaries are in place.")
+        say("The binaries are in place.")
 
 
 async def build_missing(groups: Sequence[Group]) -> list[str]:
@@ -108,7 +110,7 @@ def _progress() -> Iterator[engine_package.Progress]:
             bar.start()
             bar.update(task, description=description, completed=done, total=total, count=count, visible=True)
         elif not isinstance(event, Packing | Downloading) or (isinstance(event, Downloading) and not event.fetched):
-            progress_console.print(f"{description}  {count}", soft_wrap=True)
+            progress_console.print(f"{description}  {count}".rstrip(), soft_wrap=True, markup=False)
 
     try:
         yield show

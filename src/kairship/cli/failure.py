@@ -3,25 +3,28 @@
 | code | meaning |
 |---|---|
 | 1 | the work failed; the message says where |
-| 2 | the command was used wrongly |
-| 3 | the data directory cannot be used |
+| 2 | the command was used wrongly: an unknown name, a value that cannot be |
+| 3 | the data directory cannot be used: not writable, full, damaged, or of a newer version |
 | 4 | the engine's binaries are missing, wrong, or cannot be built |
 | 5 | no plane is running there |
 | 6 | another command is changing this plane |
-| 7 | something did not become ready in time |
+| 7 | a process did not become ready: it dies, hangs, or a port of it is taken |
 | 130 | interrupted |
+
+Messages are for a person: the first cause in a line or two, where to look, and what to do.
 """
 
 import enum
+import errno
 
 import msgspec
 
-from kairship.embedded import HomeBusy, HomeError, MemberError
+from kairship.embedded import HomeBusy, HomeError, MemberError, NoPlane
 from kairship.engine import EngineError
 from kairship.instances.drivers import DriverError, StepFailed
 from kairship.instances.membership import JoinRefused
 from kairship.kube import KubeError
-from kairship.supervisor import NotReady, NotRunning, SupervisorError
+from kairship.supervisor import NotReady, NotRunning, State, SupervisorError
 
 
 class ExitCode(enum.IntEnum):
@@ -43,6 +46,7 @@ class Failure(msgspec.Struct, frozen=True):
 # The first that fits counts: special before general.
 _EXPECTED: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (HomeBusy, ExitCode.BUSY),
+    (NoPlane, ExitCode.NOT_RUNNING),
     (HomeError, ExitCode.DATA_DIRECTORY),
     (EngineError, ExitCode.ENGINE),
     (NotRunning, ExitCode.NOT_RUNNING),
@@ -53,22 +57,45 @@ _EXPECTED: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (JoinRefused, ExitCode.FAILED),
     (KubeError, ExitCode.FAILED),
 )
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_SHOWN = 2
 
 
 def explain(error: BaseException) -> Failure | None:
     """What to tell the user, or nothing for what we did not expect."""
     if isinstance(error, BaseExceptionGroup):
-        # Work side by side fails together: what failed first is why the rest was cancelled.
-        return next((failure for inner in error.exceptions if (failure := explain(inner))), None)
+        # Of work side by side the first failure ended the rest, and stands first.
+        return explain(error.exceptions[0])
     if isinstance(error, StepFailed):
         cause = explain(error.__cause__) if error.__cause__ else None
-        return cause and Failure(cause.code, str(error))
-    for kind, code in _EXPECTED:
-        if isinstance(error, kind):
-            message = str(error)
-            if code is ExitCode.NOT_RUNNING:
-                message += "\nStart a plane with `kairship up`."
-            return Failure(code, message)
+        return cause and Failure(cause.code, f"{error.step.summary} failed: {cause.message}")
+    code = next((code for kind, code in _EXPECTED if isinstance(error, kind)), None)
+    if code is not None:
+        return Failure(code, _message(error, code))
     if isinstance(error, OSError) and error.errno is not None:
-        return Failure(ExitCode.FAILED, f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        where = f": {error.filename}" if error.filename else ""
+        if error.errno in _NO_ROOM:
+            return Failure(ExitCode.DATA_DIRECTORY, f"the disk is full{where}\nMake room, then run the command again.")
+        return Failure(ExitCode.FAILED, f"{error.strerror}{where}")
     return None
+
+
+def _message(error: BaseException, code: ExitCode) -> str:
+    if isinstance(error, NotReady):
+        return _root_causes(error)
+    if code is ExitCode.NOT_RUNNING:
+        return f"{error}\nStart one with `kairship up`."
+    return str(error)
+
+
+def _root_causes(error: NotReady) -> str:
+    """What merely waits for another process is not a cause."""
+    causes = [process for process in error.processes if process.state is not State.WAITING] or [*error.processes]
+    causes.sort(key=lambda process: process.state is not State.BACKOFF)  # what died comes before what only hangs
+    lines = []
+    for process in causes[:_SHOWN]:
+        lines += [f"{process.name} is not ready: {process.reason or process.state.value}", f"  log: {process.log}"]
+    if len(causes) > _SHOWN:
+        lines.append(f"and {len(causes) - _SHOWN} more: `kairship status`")
+    lines.append("`kairship doctor` looks for what is often in the way.")
+    return "\n".join(lines)

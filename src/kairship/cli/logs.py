@@ -1,51 +1,72 @@
-"""`kairship logs`: what one process wrote, and goes on writing."""
+"""`kairship logs`: what one process wrote, and goes on writing.
 
-import asyncio
+Read from the files, not through the supervisor: logs matter most when something does not run.
+"""
+
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kairship.cli.completion import SUPERVISOR, complete_process, log_names
 from kairship.cli.output import DataDir, Format, Output, print_json
-from kairship.supervisor import SupervisorClient
+from kairship.embedded import Home, NoPlane
+from kairship.supervisor.layout import Layout
+from kairship.supervisor.logfile import LogFile
 
 _POLL = 0.25
 
 
 def logs(
-    process: Annotated[str, typer.Argument(help="As in `kairship status`: instance-demo/karmada-scheduler.")],
+    process: Annotated[
+        str,
+        typer.Argument(
+            help="As in `kairship status`, e.g. instance-demo/karmada-scheduler; or `supervisor`.",
+            autocompletion=complete_process,
+        ),
+    ],
     data_dir: DataDir,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 100,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")] = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show the log of one process."""
-    asyncio.run(_logs(SupervisorClient(data_dir), process, lines, follow, output))
-
-
-async def _logs(supervisor: SupervisorClient, process: str, lines: int, follow: bool, output: Format) -> None:
-    (found,) = await supervisor.status(process)
-    written = await supervisor.logs(process, lines=lines)
+    """Show the log of one process, also after it has ended."""
+    if follow and output is Format.JSON:
+        raise typer.BadParameter("a log that is followed has no end, and JSON needs one", param_hint="--follow")
+    file = _find(Home(data_dir), process)
+    written = file.tail(lines)
     if output is Format.JSON:
-        print_json({"process": process, "log": found.log, "lines": written})
+        print_json({"process": process, "log": str(file.path), "lines": written})
         return
+    end = file.size()
     for line in written:
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
     if follow:
-        await _follow(Path(found.log))
+        _follow(file.path, end)
 
 
-async def _follow(path: Path) -> None:
+def _find(home: Home, process: str) -> LogFile:
+    known = log_names(home.root)
+    if not known:
+        raise NoPlane(f"there are no logs in {home.root}")
+    if process not in known:
+        raise typer.BadParameter(f"no log of {process!r}. There are: {', '.join(known)}", param_hint="PROCESS")
+    layout = Layout.of(home.root)
+    return LogFile(layout.own_log if process == SUPERVISOR else layout.log(process))
+
+
+def _follow(path: Path, position: int) -> None:
+    """Until interrupted, or until the file is deleted."""
     with path.open("rb") as file:
-        position = file.seek(0, 2)
-        while True:
-            if path.stat().st_size < position:  # truncated when it reached its limit
-                position = file.seek(0)
+        file.seek(position)
+        while path.exists():
+            if path.stat().st_size < file.tell():  # truncated when it reached its limit
+                file.seek(0)
             if chunk := file.read():
-                position += len(chunk)
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.flush()
             else:
-                await asyncio.sleep(_POLL)
+                time.sleep(_POLL)

@@ -1,4 +1,7 @@
-"""What commands share: their common options, tables for people, JSON for programs."""
+"""What commands share: their common options, text and tables for people, JSON for programs.
+
+Results go to stdout. Progress and questions go to stderr, so that they never end up in a pipe.
+"""
 
 import enum
 import sys
@@ -10,6 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from kairship.embedded import default_home
 
@@ -32,25 +36,50 @@ DataDir = Annotated[
     ),
 ]
 
+Cell = str | Text
+
 console = Console(highlight=False)
-# Progress is not the result: it must not end up in a pipe.
 progress_console = Console(stderr=True, highlight=False)
+
+# Where nobody looks at it, a table may be as wide as it likes.
+_UNBOUNDED = 400
+
+
+def say(*parts: Cell) -> None:
+    """A line of text, taken literally: paths and messages may contain what a markup language would swallow."""
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def bold(text: str) -> Text:
+    return Text(text, style="bold")
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    """What JSON has no word for is a path."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode() + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """The first column names things and is never broken."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for position, column in enumerate(columns):
+        table.add_column(column, no_wrap=position == 0, overflow="ignore" if position == 0 else "fold")
     for row in rows:
-        table.add_row(*row)
-    console.print(table)
+        table.add_row(*(Text.assemble(cell) for cell in row))
+    console.print(table, width=None if console.is_terminal else _UNBOUNDED)
 
 
 def size(count: int | None) -> str:
     if count is None:
         return "–"
     return f"{count / 1024**3:.2f} GiB" if count >= 1024**3 else f"{count / 1024**2:.0f} MiB"
+
+
+def age(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172800:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86400:.0f} d"

@@ -4,7 +4,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
@@ -13,15 +13,28 @@ from rich.text import Text
 from kairship.cli.output import progress_console
 
 
+class _Subject:
+    """One of the things that are being worked on."""
+
+    def __init__(self) -> None:
+        self.begin = time.monotonic()
+        self.end: float | None = None
+        self.text = ""
+
+    @property
+    def seconds(self) -> float:
+        return (self.end or time.monotonic()) - self.begin
+
+
 class LiveReporter:
     """Implements the embedded plane's ``Reporter``. Use as a context manager around the work."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
-        self._activity: dict[str, tuple[str, float]] = {}
-        self._outcome: dict[str, tuple[str, float]] = {}
+        self._subjects: dict[str, _Subject] = {}
+        self._failed = False
         self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(get_renderable=self._render, console=progress_console, refresh_per_second=8, transient=False)
+        self._live = Live(get_renderable=self._render, console=progress_console, refresh_per_second=8)
 
     def __enter__(self) -> Self:
         if progress_console.is_terminal:
@@ -31,23 +44,24 @@ class LiveReporter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._failed = error is not None
         if progress_console.is_terminal:
             self._live.stop()
 
     def doing(self, subject: str, activity: str) -> None:
-        self._outcome.pop(subject, None)
-        begin = self._activity[subject][1] if subject in self._activity else time.monotonic()
-        self._activity[subject] = (activity, begin)
+        known = self._subjects.setdefault(subject, _Subject())
+        known.text, known.end = activity, None
         self._line(f"{subject}: {activity}")
 
     def done(self, subject: str, outcome: str) -> None:
-        begin = self._activity[subject][1] if subject in self._activity else time.monotonic()
-        self._outcome[subject] = (outcome, time.monotonic() - begin)
-        self._line(f"{subject}: {outcome} [{time.monotonic() - begin:.1f} s]")
+        known = self._subjects.setdefault(subject, _Subject())
+        known.text, known.end = outcome, time.monotonic()
+        self._line(f"{subject}: {outcome} [{known.seconds:.1f} s]")
 
     def _line(self, text: str) -> None:
         if not progress_console.is_terminal:
-            progress_console.print(f"{time.monotonic() - self._begin:6.1f} s  {text}", soft_wrap=True)
+            line = f"{time.monotonic() - self._begin:6.1f} s  {text}"
+            progress_console.print(line, soft_wrap=True, markup=False)
 
     def _render(self) -> RenderableType:
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -55,10 +69,11 @@ class LiveReporter:
         table.add_column(style="bold", no_wrap=True)
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(overflow="ellipsis", no_wrap=True)
-        for subject, (activity, begin) in self._activity.items():
-            if subject in self._outcome:
-                outcome, seconds = self._outcome[subject]
-                table.add_row(Text("✓", style="green"), subject, f"{seconds:.1f} s", outcome)
-            else:
-                table.add_row(self._spinner, subject, f"{time.monotonic() - begin:.0f} s", activity)
-        return Group(table)
+        for name, subject in self._subjects.items():
+            table.add_row(self._sign(subject), name, f"{subject.seconds:.1f} s", Text(subject.text))
+        return table
+
+    def _sign(self, subject: _Subject) -> RenderableType:
+        if subject.end is not None:
+            return Text("✓", style="green")
+        return Text("✗", style="red") if self._failed else self._spinner

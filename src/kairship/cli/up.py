@@ -1,63 +1,95 @@
 """`kairship up`: from nothing to a running plane, or from a broken one to a healthy one."""
 
 import asyncio
+import shlex
 import shutil
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from kairship.cli.engine import build_missing
-from kairship.cli.output import DataDir, Format, Output, console, print_json
+from kairship.cli.output import DataDir, Format, Output, bold, print_json, progress_console, say
 from kairship.cli.progress import LiveReporter
 from kairship.embedded import EmbeddedPlane, Home, Outcome, demo
 from kairship.engine import Engine, Group
+
+_ALL = len(demo.MEMBERS)
 
 
 def up(
     data_dir: DataDir,
     members: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=0, max=len(demo.MEMBERS), help="Member clusters of a new plane. Add more: `kairship member add`."
+            min=0,
+            max=_ALL,
+            show_default=str(_ALL),
+            help="Member clusters of a new plane. Change them later with `kairship member`.",
         ),
-    ] = len(demo.MEMBERS),
+    ] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Start the plane, or repair it: engine, global cluster, a Karmada instance, member clusters, a demo."""
-    asyncio.run(_up(Home(data_dir), members, output))
-
-
-async def _up(home: Home, members: int, output: Format) -> None:
-    with home.exclusive():
-        engine = await Engine.find()
-        if engine.folder is None:
-            await build_missing([Group.PLANE])
-        with LiveReporter() as reporter:
-            outcome = await EmbeddedPlane(home, engine).up(reporter, demo.MEMBERS[:members])
+    home = Home(data_dir)
+    try:
+        engine, outcome = asyncio.run(_up(home, _ALL if members is None else members))
+    except KeyboardInterrupt:
+        progress_console.print(
+            f"Interrupted. `kairship up{_elsewhere(home)}` goes on, `kairship down{_elsewhere(home)}` stops what runs.",
+            markup=False,
+            soft_wrap=True,
+        )
+        raise
+    if members not in (None, len(outcome.members)):
+        progress_console.print("This plane has members of its own already: --members is for new planes.")
     if output is Format.JSON:
         print_json(outcome)
     else:
         _summarise(home, engine, outcome)
 
 
+async def _up(home: Home, members: int) -> tuple[Engine, Outcome]:
+    with home.exclusive():
+        engine = await Engine.find()
+        if engine.folder is None:  # binaries that somebody brought are not ours to add to
+            await build_missing([Group.PLANE])
+        with LiveReporter() as reporter:
+            return engine, await EmbeddedPlane(home, engine).up(reporter, demo.MEMBERS[:members])
+
+
 def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
     if outcome.already_running:
-        console.print(f"\n[bold green]The plane is already running[/] and healthy, in {home.root}.")
+        headline, rest = "The plane is already running", f" and healthy, in {home.root}."
     elif outcome.repaired:
-        console.print(f"\n[bold green]The plane is healthy again[/]: restarted {', '.join(outcome.repaired)}.")
+        headline, rest = "The plane is healthy again", f": started {', '.join(outcome.repaired)}."
     else:
-        console.print(f"\n[bold green]The plane is up[/] after {outcome.seconds:.1f} s, in {home.root}.")
-    kubectl = shutil.which("kubectl") or str(engine.binary("kubectl"))
-    kubectl = f"{kubectl} --kubeconfig {outcome.kubeconfig}"
-    other = "" if home.is_default else f" --data-dir {home.root}"
+        headline, rest = "The plane is up", f" after {outcome.seconds:.1f} s, in {home.root}."
+    say("\n", Text(headline, style="bold green"), rest)
+    elsewhere = _elsewhere(home)
     lines = [
         ("global cluster", outcome.global_server),
         ("instance demo", outcome.instance_server),
         ("members", ", ".join(outcome.members) or "none"),
-        ("sign in", f"kubeconfig {outcome.kubeconfig} (contexts {', '.join(outcome.contexts)})"),
-        ("try", f"{kubectl} --context demo get clusters,deployments"),
-        ("look", f"kairship status{other}"),
-        ("stop", f"kairship down{other}"),
+        *(
+            (f"  {name}", f"stopped; start it: kairship member start {name}{elsewhere}")
+            for name in outcome.stopped_members
+        ),
+        ("sign in", f"export KUBECONFIG={shlex.quote(outcome.kubeconfig)}"),
+        ("contexts", ", ".join(outcome.contexts)),
+        ("try", f"{_kubectl(engine, outcome)} --context demo get clusters,deployments"),
+        ("look", f"kairship status{elsewhere}"),
+        ("stop", f"kairship down{elsewhere}"),
     ]
     for name, value in lines:
-        console.print(f"  [bold]{name:<15}[/] {value}", soft_wrap=True)
+        say(bold(f"  {name:<15} "), value)
+
+
+def _kubectl(engine: Engine, outcome: Outcome) -> str:
+    """Works when pasted into any shell, whatever KUBECONFIG is there."""
+    program = "kubectl" if shutil.which("kubectl") else str(engine.binary("kubectl"))
+    return shlex.join([program, "--kubeconfig", outcome.kubeconfig])
+
+
+def _elsewhere(home: Home) -> str:
+    return "" if home.is_default else f" --data-dir {shlex.quote(str(home.root))}"

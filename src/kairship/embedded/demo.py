@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kairship.embedded.members import MemberSpec, NodeGroup
+from kairship.embedded.members import MemberSpec
+from kairship.embedded.nodes import NodeGroup
 
 INSTANCE = "demo"
 

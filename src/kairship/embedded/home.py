@@ -1,4 +1,11 @@
-"""The data directory of an embedded plane: where it is, whose version it has, and what `up` remembers in it.
+"""The data directory of an embedded plane: where it is, who may change it, and what `up` remembers in it.
+
+    plane.json    what `up` decided once (PlaneRecord); written first, so whatever lacks it is no plane
+    planes/       a folder for each control plane, named by UID
+    kubeconfig    for people: a context for every control plane
+    supervisor/   the supervisor's own
+    logs/         what the processes write
+    lock          held by the command that is changing the plane
 
 The format number changes when an older Kairship could no longer make sense of the directory. A directory from a newer
 version is refused untouched; one from an older version is read by whoever wrote the migration with the new number.
@@ -8,8 +15,8 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -17,7 +24,13 @@ import msgspec
 from kairship.controlplane.pki import write_private
 
 FORMAT = 1
-_FILE = "plane.json"
+# The write-ahead log alone takes 128 MiB in each of the five etcds, from the first moment.
+ROOM_TO_CREATE = 1024**3
+ROOM_TO_START = 128 * 1024**2
+
+_RECORD, _LOCK, _KUBECONFIG, _PLANES = "plane.json", "lock", "kubeconfig", "planes"
+_OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", _PLANES, "supervisor", "logs", _LOCK)
+_NOBODYS = ("lost+found",)
 
 
 class HomeError(Exception):
@@ -28,13 +41,20 @@ class HomeBusy(HomeError):  # noqa: N818 -- says what is the case
     """Another command is changing the plane."""
 
 
+class NoPlane(HomeError):  # noqa: N818 -- says what is the case
+    """There is no plane in the directory."""
+
+
 class PlaneRecord(msgspec.Struct, frozen=True):
     """What `up` decided once: identities that data and certificates are keyed by."""
 
     format: int
     global_uid: str
     instance_uid: str
+    demo_members: tuple[str, ...] = ()
+    """The members that the first `up` was asked for: one that goes on after it was interrupted finds them here."""
     demo_created: bool = False
+    """The first `up` got to its end; from then on the members are what the user made of them."""
 
 
 class _Format(msgspec.Struct):
@@ -50,75 +70,69 @@ def default_home() -> Path:
 
 class Home:
     def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+        # Resolved, because processes are given paths below it: by another of its names they would look changed.
+        self.root = root.expanduser().resolve()
 
     @property
     def planes(self) -> Path:
-        return self.root / "planes"
+        return self.root / _PLANES
 
     @property
     def is_default(self) -> bool:
-        return self.root == default_home().absolute()
+        return self.root == default_home().expanduser().resolve()
 
     @property
     def kubeconfig(self) -> Path:
-        """For people: a context for every control plane of the plane."""
-        return self.root / "kubeconfig"
+        return self.root / _KUBECONFIG
 
     @property
-    def exists(self) -> bool:
-        return (self.root / _FILE).exists()
+    def has_plane(self) -> bool:
+        return (self.root / _RECORD).exists()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything of ours is in the directory, be it the ruins of a plane."""
+        return any((self.root / name).exists() for name in _OURS)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other commands from changing the plane meanwhile; ends with the process, however that ends.
-
-        The lock lies beside the directory's content, not in it, because it must outlive a purge. Nothing is created
-        where nothing is writable.
-        """
-        self._ensure_directory()
-        lock = self.root.with_name(f".{self.root.name}.lock")
+        """Keep other commands from changing the plane meanwhile; ends with the process, however that ends."""
+        descriptor = self._lock()
         try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise HomeError(f"cannot lock the data directory: {lock}: {error.strerror}") from error
-        with os.fdopen(descriptor, "r+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                holder = file.read().strip() or "unknown"
-                raise HomeBusy(
-                    f"another kairship command (pid {holder}) is changing the plane in {self.root}: wait until it ends"
-                ) from error
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            os.ftruncate(descriptor, 0)
+            with suppress(OSError):  # a full disk: our pid is a courtesy to others
+                os.pwrite(descriptor, str(os.getpid()).encode(), 0)
             yield
+        finally:
+            os.close(descriptor)
 
-    def _ensure_directory(self) -> None:
-        try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise HomeError(f"cannot create the data directory {self.root}: {error.strerror}") from error
-        if not os.access(self.root, os.W_OK | os.X_OK):
-            raise HomeError(f"the data directory {self.root} is not writable: choose another with --data-dir")
-
-    def open(self) -> PlaneRecord:
+    def open(self, *, demo_members: Iterable[str] = ()) -> PlaneRecord:
         """Read the record, or write the first one. Raises HomeError before anything is changed."""
-        self._ensure_directory()
-        if self.exists:
+        self._create()
+        if self.has_plane:
             return self.read()
-        if foreign := [path.name for path in self.root.iterdir() if path.name not in ("supervisor", "logs")]:
+        if self.planes.exists():
             raise HomeError(
-                f"{self.root} holds other files ({', '.join(sorted(foreign)[:3])}): choose an empty one with --data-dir"
+                f"{self.root} holds the data of a plane but not its {_RECORD}: restore it, or `kairship down --purge`"
             )
-        record = PlaneRecord(format=FORMAT, global_uid=str(uuid.uuid4()), instance_uid=str(uuid.uuid4()))
+        foreign = sorted(path.name for path in self.root.iterdir() if path.name not in (*_OURS, *_NOBODYS))
+        if foreign:
+            raise HomeError(
+                f"{self.root} holds other files ({', '.join(foreign[:3])}): choose an empty directory with --data-dir"
+            )
+        self.require_room(ROOM_TO_CREATE)
+        record = PlaneRecord(
+            format=FORMAT,
+            global_uid=str(uuid.uuid4()),
+            instance_uid=str(uuid.uuid4()),
+            demo_members=tuple(demo_members),
+        )
         self.write(record)
         return record
 
     def read(self) -> PlaneRecord:
         try:
-            content = (self.root / _FILE).read_bytes()
+            content = (self.root / _RECORD).read_bytes()
             found = msgspec.json.decode(content, type=_Format).format
             if found > FORMAT:
                 raise HomeError(
@@ -126,19 +140,74 @@ class Home:
                     f"{FORMAT}): upgrade Kairship, or choose another directory with --data-dir"
                 )
             return msgspec.json.decode(content, type=PlaneRecord)
-        except FileNotFoundError as error:
-            raise HomeError(f"there is no plane in {self.root}: start one with `kairship up`") from error
-        except msgspec.DecodeError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoPlane(f"there is no plane in {self.root}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HomeError(
-                f"{self.root / _FILE} is damaged ({error}): restore it, or `kairship down --purge`"
+                f"{self.root / _RECORD} is damaged ({error}): restore it, or `kairship down --purge`"
             ) from error
+        except OSError as error:
+            raise HomeError(f"cannot read {self.root / _RECORD}: {error.strerror}") from error
 
     def write(self, record: PlaneRecord) -> None:
         try:
-            write_private(self.root / _FILE, msgspec.json.encode(record))
+            write_private(self.root / _RECORD, msgspec.json.encode(record))
         except OSError as error:
             raise HomeError(f"cannot write to {self.root}: {error.strerror}") from error
 
+    def require_room(self, needed: int) -> None:
+        free = shutil.disk_usage(self.root).free
+        if free < needed:
+            raise HomeError(
+                f"only {free / 1024**2:.0f} MiB are free at {self.root}, and {needed / 1024**2:.0f} MiB are needed: "
+                "make room, or choose another directory with --data-dir"
+            )
+
     def purge(self) -> None:
-        """Delete everything. The caller has stopped the plane and asked."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        """Delete everything of ours, and the directory unless something else is in it.
+
+        The caller has asked, has stopped the plane and holds the lock, whose file goes last.
+        """
+        try:
+            for path in (self.root / name for name in _OURS):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise HomeError(f"cannot delete {error.filename}: {error.strerror}") from error
+        with suppress(OSError):  # a mount point, or other files
+            self.root.rmdir()
+
+    def _lock(self) -> int:
+        """A descriptor that holds the lock; the lock goes when it is closed."""
+        path = self.root / _LOCK
+        while True:
+            self._create()
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:
+                continue  # purged at this moment
+            except OSError as error:
+                raise HomeError(f"cannot write to the data directory {self.root}: {error.strerror}") from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                holder = os.pread(descriptor, 32, 0).decode(errors="replace") or "unknown"
+                os.close(descriptor)
+                raise HomeBusy(
+                    f"another kairship command (pid {holder}) is changing the plane in {self.root}: wait until it ends"
+                ) from error
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+            os.close(descriptor)  # purged between our opening and our locking it
+
+    def _create(self) -> None:
+        if self.root.exists() and not self.root.is_dir():
+            raise HomeError(f"{self.root} is not a directory: choose another with --data-dir")
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise HomeError(f"cannot create the data directory {self.root}: {error.strerror}") from error
+        if not os.access(self.root, os.W_OK | os.X_OK):
+            raise HomeError(f"the data directory {self.root} is not writable: choose another with --data-dir")

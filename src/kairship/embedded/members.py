@@ -1,45 +1,45 @@
 """Member clusters: real control planes whose nodes and pods are played by kwok.
 
 A member is a record in its directory, a group of processes, and a membership in the demo instance. The record comes
-first and goes last, so `add` and `remove` can be killed anywhere and run again.
+first, so `up` completes an addition that was interrupted; it goes when the member has left and its processes are gone,
+by one rename, so a removal can be killed anywhere and run again.
 """
 
 import asyncio
+import enum
 import re
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.controlplane.pki import write_private
-from kairship.embedded import clusters
+from kairship.embedded import clusters, nodes
+from kairship.embedded.nodes import NodeGroup
 from kairship.embedded.report import Reporter
 from kairship.engine import Engine
 from kairship.instances import membership
-from kairship.kube import AlreadyExists, Client, Connection, kinds
-from kairship.supervisor import State, SupervisorClient
-from kairship.supervisor.layout import Layout
+from kairship.kube import Client, Connection
+from kairship.supervisor import NotRunning, ProcessStatus, State, SupervisorClient
+
+# A member that was down is taken for ready only after Karmada has found it well for 30 s, asking every 10 s.
+RETURN_TIMEOUT = 90.0
 
 _RECORD = "member.json"
+_LEAVING = ".deleting-"
 # Karmada's limit for the name of a cluster.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,46}[a-z0-9])?")
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?")
+# In the kubeconfig members stand beside the global cluster and the instance.
+_RESERVED = ("demo", "global")
 
 
 class MemberError(Exception):
     """The member cannot be added, found or changed; the message says what to do."""
-
-
-class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that are alike."""
-
-    zone: str
-    count: int
-    cpu: str
-    memory: str
 
 
 class MemberSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,16 +52,49 @@ class MemberSpec(msgspec.Struct, frozen=True, kw_only=True):
     def zones(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(group.zone for group in self.nodes))
 
+    def problem(self) -> str | None:
+        """Why there cannot be such a member, if so."""
+        if not _NAME.fullmatch(self.name) or self.name.startswith("k-"):
+            return f"{self.name!r} cannot name a cluster: up to 48 of a-z, 0-9 and '-', not starting with 'k-'"
+        if self.name in _RESERVED:
+            return f"the name {self.name!r} is taken by the plane itself: choose another"
+        for word in (self.provider, self.region, *self.zones):
+            if not _LABEL.fullmatch(word):
+                return f"{word!r} cannot be a provider, region or zone: up to 63 letters, digits and '-_.'"
+        for quantity in (amount for group in self.nodes for amount in (group.cpu, group.memory)):
+            if not _QUANTITY.fullmatch(quantity):
+                return f"{quantity!r} is not an amount of CPU or memory: write 8, 500m, 32Gi"
+        return None
+
+
+class MemberState(enum.StrEnum):
+    READY = "ready"
+    UNREADY = "unready"
+    STOPPED = "stopped"
+    """On request, and so it stays until `member start`."""
+    DOWN = "down"
+    """Nothing of it is known to a supervisor: the plane is down, or its addition was interrupted."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    spec: MemberSpec
+    state: MemberState
+
 
 class _Record(msgspec.Struct, frozen=True):
     uid: str
     spec: MemberSpec
 
+    @property
+    def group(self) -> str:
+        """The supervisor's name for the member's processes."""
+        return f"{PlaneKind.MEMBER.value}-{self.spec.name}"
+
 
 class Members:
     """The members of one plane."""
 
-    def __init__(self, planes: Path, *, logs: Layout, engine: Engine, supervisor: SupervisorClient) -> None:
+    def __init__(self, planes: Path, *, logs: Path, engine: Engine, supervisor: SupervisorClient) -> None:
         self._planes = planes
         self._logs = logs
         self._engine = engine
@@ -70,39 +103,44 @@ class Members:
     def specs(self) -> list[MemberSpec]:
         return sorted((record.spec for record in self._records()), key=lambda spec: spec.name)
 
-    def check_new(self, spec: MemberSpec) -> None:
-        if not _NAME.fullmatch(spec.name) or spec.name.startswith("k-"):
-            raise MemberError(
-                f"{spec.name!r} cannot name a cluster: up to 48 of a-z, 0-9 and '-', not starting with 'k-'"
-            )
-        if any(spec.name == existing.name for existing in self.specs()):
-            raise MemberError(f"there is a member {spec.name!r} already: choose another name, or remove it first")
+    async def overview(self) -> list[Member]:
+        processes = await self._processes()
+        records = sorted(self._records(), key=lambda record: record.spec.name)
+        return [Member(spec=record.spec, state=_state(record, processes)) for record in records]
 
-    async def ensure(self, spec: MemberSpec, reporter: Reporter) -> None:
-        """Run the member and its nodes; a member that exists keeps the specification it was made with."""
-        subject = f"member {spec.name}"
-        record = self._find(spec.name)
-        if record is None:
-            record = _Record(uid=str(uuid.uuid4()), spec=spec)
-            write_private(self._planes / record.uid / _RECORD, msgspec.json.encode(record))
-        plane = await self._plane(record)
-        if await self._is_stopped(plane):
-            reporter.done(subject, f"stopped (kairship member start {spec.name})")
+    def register(self, spec: MemberSpec) -> None:
+        """Decide that there is to be such a member."""
+        if problem := spec.problem():
+            raise MemberError(problem)
+        if self._find(spec.name):
+            raise MemberError(
+                f"there is a member {spec.name!r} already: choose another name, or remove it first "
+                "(if its addition was interrupted, `kairship up` completes it)"
+            )
+        record = _Record(uid=str(uuid.uuid4()), spec=spec)
+        write_private(self._planes / record.uid / _RECORD, msgspec.json.encode(record))
+
+    async def run(self, name: str, reporter: Reporter) -> None:
+        """Run a registered member and its nodes, unless it was stopped on request."""
+        subject = _subject(name)
+        record = self._require(name)
+        if await self._is(MemberState.STOPPED, record):
+            reporter.done(subject, f"stopped; `kairship member start {name}` starts it")
             return
         reporter.doing(subject, "starting etcd, API server, controllers and kwok")
+        plane = await self._plane(record)
         await clusters.run(self._supervisor, self._engine, plane)
         reporter.doing(subject, "creating nodes")
         async with Client(plane.connection()) as client:
-            await _create_nodes(client, record.spec)
-        nodes = sum(group.count for group in record.spec.nodes)
-        reporter.done(subject, f"{nodes} nodes in {record.spec.region}, {plane.server}")
+            await nodes.create(client, cluster=name, region=record.spec.region, groups=record.spec.nodes)
+        count = sum(group.count for group in record.spec.nodes)
+        reporter.done(subject, f"{count} nodes in {record.spec.region}, {plane.server}")
 
     async def join(self, name: str, instance: Connection, reporter: Reporter) -> None:
         """Make the member a cluster of the instance, and wait until Karmada finds it ready."""
-        subject = f"member {name}"
+        subject = _subject(name)
         record = self._require(name)
-        plane = await self._plane(record)
-        if await self._is_stopped(plane):
+        if await self._is(MemberState.STOPPED, record):
             return
         wanted = membership.Join(
             name=name,
@@ -112,56 +150,78 @@ class Members:
             labels={"kairship.io/demo": "true"},
         )
         reporter.doing(subject, "joining the instance")
+        plane = await self._plane(record)
         async with Client(instance) as karmada, Client(plane.connection()) as client:
             await membership.join(instance=karmada, member=client, reached_at=plane.connection(), wanted=wanted)
-            await membership.wait_ready(karmada, name)
+            reporter.doing(subject, "waiting until Karmada finds it ready")
+            await membership.wait_ready(karmada, name, timeout=RETURN_TIMEOUT)
         reporter.done(subject, f"joined, {plane.server}")
 
-    async def remove(self, name: str, instance: Connection | None, reporter: Reporter) -> None:
+    async def remove(self, name: str, instance: Connection, reporter: Reporter) -> None:
         """Take the member out of the instance and delete everything of it."""
-        subject = f"member {name}"
+        subject = _subject(name)
         record = self._require(name)
-        plane = await self._plane(record)
-        if instance is not None:
-            reporter.doing(subject, "leaving the instance")
-            async with Client(instance) as karmada:
-                if await self._is_stopped(plane):
-                    await membership.leave(instance=karmada, member=None, name=name)
-                else:
-                    async with Client(plane.connection()) as client:
-                        await membership.leave(instance=karmada, member=client, name=name)
+        reporter.doing(subject, "leaving the instance")
+        async with Client(instance) as karmada:
+            if await self._is(MemberState.READY, record):
+                async with Client((await self._plane(record)).connection()) as client:
+                    await membership.leave(instance=karmada, member=client, name=name)
+            else:
+                await membership.leave(instance=karmada, member=None, name=name)
         reporter.doing(subject, "deleting processes and data")
-        await self._supervisor.delete_group(plane.group)
+        await self._supervisor.delete_group(record.group)
         await self._supervisor.release_ports(record.uid)
-        await asyncio.to_thread(shutil.rmtree, self._logs.logs / plane.group, ignore_errors=True)
-        (plane.directory / _RECORD).unlink(missing_ok=True)
-        await asyncio.to_thread(shutil.rmtree, plane.directory, ignore_errors=True)
+        await asyncio.to_thread(self._delete, record)
         reporter.done(subject, "removed")
 
-    async def stop(self, name: str) -> None:
-        await self._supervisor.stop((await self._plane(self._require(name))).group)
+    async def stop(self, name: str, reporter: Reporter) -> None:
+        subject = _subject(name)
+        group = self._require(name).group
+        reporter.doing(subject, "stopping every process")
+        await self._supervisor.stop(group)
+        reporter.done(subject, "stopped")
 
-    async def start(self, name: str) -> None:
-        plane = await self._plane(self._require(name))
-        await self._supervisor.start(plane.group)
-        await self._supervisor.wait_ready(plane.group, timeout=clusters.READY_TIMEOUT)
+    async def start(self, name: str, reporter: Reporter) -> None:
+        subject = _subject(name)
+        group = self._require(name).group
+        reporter.doing(subject, "starting etcd, API server, controllers and kwok")
+        await self._supervisor.start(group)
+        await self._supervisor.wait_ready(group, timeout=clusters.READY_TIMEOUT)
+        reporter.done(subject, "started")
+
+    def owns(self, process: str) -> bool:
+        """Whether a process, by its name, is one of a member."""
+        return any(process.startswith(f"{record.group}/") for record in self._records())
 
     async def connection(self, name: str) -> Connection:
         return (await self._plane(self._require(name))).connection()
 
-    async def _is_stopped(self, plane: ControlPlane) -> bool:
-        statuses = await self._supervisor.status()
-        mine = [status for status in statuses if status.name.startswith(f"{plane.group}/")]
-        return bool(mine) and all(status.state is State.STOPPED for status in mine)
+    async def _processes(self, group: str | None = None) -> list[ProcessStatus]:
+        try:
+            return await self._supervisor.status(group)
+        except NotRunning:
+            return []
+
+    async def _is(self, state: MemberState, record: _Record) -> bool:
+        return _state(record, await self._processes(record.group)) is state
 
     async def _plane(self, record: _Record) -> ControlPlane:
         return await clusters.control_plane(
             self._supervisor, self._planes, kind=PlaneKind.MEMBER, name=record.spec.name, uid=record.uid
         )
 
-    def _records(self) -> Iterable[_Record]:
-        for path in sorted(self._planes.glob(f"*/{_RECORD}")):
-            yield msgspec.json.decode(path.read_bytes(), type=_Record)
+    def _delete(self, record: _Record) -> None:
+        shutil.rmtree(self._logs / record.group, ignore_errors=True)
+        (self._planes / record.uid).rename(self._planes / f"{_LEAVING}{record.uid}")
+        for leaving in self._planes.glob(f"{_LEAVING}*"):  # with those of removals that were killed here
+            shutil.rmtree(leaving, ignore_errors=True)
+
+    def _records(self) -> Iterator[_Record]:
+        for path in _record_files(self._planes):
+            try:
+                yield msgspec.json.decode(path.read_bytes(), type=_Record)
+            except msgspec.DecodeError as error:
+                raise MemberError(f"{path} is damaged ({error}): restore it, or delete {path.parent}") from error
 
     def _find(self, name: str) -> _Record | None:
         return next((record for record in self._records() if record.spec.name == name), None)
@@ -174,33 +234,27 @@ class Members:
         return record
 
 
-async def _create_nodes(client: Client, spec: MemberSpec) -> None:
-    async with asyncio.TaskGroup() as group:
-        for index, nodes in enumerate(spec.nodes):
-            for number in range(nodes.count):
-                node = _node(f"{spec.name}-{index}-{number}", spec, nodes)
-                group.create_task(_create_if_missing(client, node))
+def _state(record: _Record, processes: Iterable[ProcessStatus]) -> MemberState:
+    states = {process.state for process in processes if process.name.startswith(f"{record.group}/")}
+    if not states:
+        return MemberState.DOWN
+    if State.STOPPED in states:
+        return MemberState.STOPPED
+    return MemberState.READY if states == {State.READY} else MemberState.UNREADY
 
 
-async def _create_if_missing(client: Client, node: dict[str, Any]) -> None:
-    try:
-        await client.create(kinds.NODES, node)
-    except AlreadyExists:
-        return
+def member_names(planes: Path) -> Iterable[str]:
+    """For shell completion: what can be read at once, and no complaint about the rest."""
+    for path in _record_files(planes):
+        try:
+            yield msgspec.json.decode(path.read_bytes(), type=_Record).spec.name
+        except (OSError, msgspec.DecodeError):
+            continue
 
 
-def _node(name: str, spec: MemberSpec, group: NodeGroup) -> dict[str, Any]:
-    resources = {"cpu": group.cpu, "memory": group.memory, "pods": "110", "ephemeral-storage": "100Gi"}
-    labels = {
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
-        "topology.kubernetes.io/region": spec.region,
-        "topology.kubernetes.io/zone": group.zone,
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": resources, "allocatable": resources},
-    }
+def _record_files(planes: Path) -> list[Path]:
+    return sorted(path for path in planes.glob(f"*/{_RECORD}") if not path.parent.name.startswith(_LEAVING))
+
+
+def _subject(name: str) -> str:
+    return f"member {name}"

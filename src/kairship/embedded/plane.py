@@ -1,43 +1,50 @@
 """Bringing the whole plane up and down.
 
 `up` starts every control plane at once: they share nothing but the two cores. It is level-triggered: it looks at what
-is there and does what is missing, so a second `up` on a healthy plane changes nothing, and on a broken one repairs.
+is there and does what is missing, so a second `up` on a healthy plane changes nothing, on a broken one it repairs, and
+after an interrupted one it goes on. What `member stop` stopped stays stopped.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
+import psutil
 
 from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.controlplane.karmada import KarmadaSettings
 from kairship.controlplane.pki import write_private
-from kairship.embedded import clusters, demo
-from kairship.embedded.home import Home, PlaneRecord
+from kairship.embedded import clusters, demo, supervision
+from kairship.embedded.home import ROOM_TO_START, Home, PlaneRecord
 from kairship.embedded.kubeconfig import render_kubeconfig
-from kairship.embedded.members import Members, MemberSpec
+from kairship.embedded.members import MemberError, Members, MemberSpec, MemberState
 from kairship.embedded.report import Reporter, StepReporter
-from kairship.engine import Engine
+from kairship.engine import Engine, Group
 from kairship.instances.drivers import DesiredInstance, LocalDriver, run_steps
 from kairship.kube import Client, Connection
-from kairship.supervisor import ProcessStatus, State, SupervisorClient, daemon
+from kairship.supervisor import NotReady, ProcessStatus, State, SupervisorClient, SupervisorError, Unready
 from kairship.supervisor.layout import Layout
 
-SUPERVISOR_TIMEOUT = 30.0
 FIELD_MANAGER = "kairship-demo"
 _SICK = (State.UNREADY, State.BACKOFF)
+_RUNNING = (State.STARTING, State.READY, State.UNREADY)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What `up` has brought about."""
 
     already_running: bool
+    """Everything was well: nothing has been started."""
     repaired: tuple[str, ...]
+    """Processes of a running plane that had to be started, or started again."""
     seconds: float
     global_server: str
     instance_server: str
     members: tuple[str, ...]
+    stopped_members: tuple[str, ...]
+    """Those that `member stop` stopped."""
     kubeconfig: str
     contexts: tuple[str, ...]
 
@@ -47,49 +54,47 @@ class EmbeddedPlane:
         self.home = home
         self.supervisor = SupervisorClient(home.root)
         self.driver = LocalDriver(home.root, engine=engine, supervisor=self.supervisor)
-        self.members = Members(home.planes, logs=Layout.of(home.root), engine=engine, supervisor=self.supervisor)
+        self.members = Members(home.planes, logs=Layout.of(home.root).logs, engine=engine, supervisor=self.supervisor)
         self._engine = engine
 
     async def up(self, reporter: Reporter, demo_members: Sequence[MemberSpec]) -> Outcome:
-        """Bring everything to where it should be. ``demo_members`` are the members of a plane that has none yet."""
+        """Bring everything to where it should be. ``demo_members``, of the demo's, are those of a plane that is new."""
         begin = time.monotonic()
-        record = self.home.open()
-        was_running = daemon.is_running(self.home.root)
-        if not was_running:
-            reporter.doing("supervisor", "starting")
-            await daemon.start(self.home.root, timeout=SUPERVISOR_TIMEOUT)
-        repaired = await self._repair() if was_running else ()
-        before = await self.supervisor.status() if was_running else []
+        self._require_binaries()
+        record = self.home.open(demo_members=[spec.name for spec in demo_members])
+        if not supervision.is_running(self.home.root):
+            self.home.require_room(ROOM_TO_START)
+        was_running = await supervision.ensure(self.home.root, reporter)
+        before = _well(await self.supervisor.status()) if was_running else {}
+        await self._heal(reporter)
 
-        wanted = self.members.specs() if record.demo_created else demo_members
-        async with asyncio.TaskGroup() as group:
-            global_cluster = group.create_task(self._global_cluster(record, reporter))
-            instance = group.create_task(self._instance(record, reporter))
-            for spec in wanted:
-                group.create_task(self.members.ensure(spec, reporter))
-        connection = instance.result()
-        async with asyncio.TaskGroup() as group:
-            for spec in wanted:
-                group.create_task(self.members.join(spec.name, connection, reporter))
-        if not record.demo_created:
-            await self._create_demo(connection, reporter)
-            self.home.write(msgspec.structs.replace(record, demo_created=True))
-
-        contexts = await self._write_kubeconfig()
+        self._register_demo(record)
+        try:
+            global_server, instance = await self._converge(record, reporter)
+        except Exception as error:
+            if culprits := await self._culprits():
+                raise NotReady(culprits) from error
+            raise
+        after = _well(await self.supervisor.status())
+        repaired = tuple(name for name, pid in after.items() if was_running and before.get(name) != pid)
+        members = await self.members.overview()
         return Outcome(
-            already_running=was_running and not repaired and _same(before, await self.supervisor.status()),
-            repaired=tuple(repaired),
+            already_running=record.demo_created and was_running and not repaired,
+            repaired=repaired if record.demo_created else (),
             seconds=time.monotonic() - begin,
-            global_server=global_cluster.result().server,
-            instance_server=connection.server,
-            members=tuple(spec.name for spec in wanted),
+            global_server=global_server,
+            instance_server=instance.server,
+            members=tuple(member.spec.name for member in members),
+            stopped_members=tuple(member.spec.name for member in members if member.state is MemberState.STOPPED),
             kubeconfig=str(self.home.kubeconfig),
-            contexts=contexts,
+            contexts=await self._write_kubeconfig(),
         )
 
     async def add_member(self, spec: MemberSpec, reporter: Reporter) -> None:
-        self.members.check_new(spec)
-        await self.members.ensure(spec, reporter)
+        if not self.home.read().demo_created:
+            raise MemberError("the plane is not complete, so nothing can join it yet: run `kairship up` first")
+        self.members.register(spec)
+        await self.members.run(spec.name, reporter)
         await self.members.join(spec.name, await self.instance_connection(), reporter)
         await self._write_kubeconfig()
 
@@ -103,22 +108,72 @@ class EmbeddedPlane:
     async def global_connection(self) -> Connection:
         return (await self._global_plane(self.home.read())).connection()
 
+    def _require_binaries(self) -> None:
+        """Find out now, and not half way, if one is missing."""
+        for component in self._engine.components():
+            if component.group is Group.PLANE:
+                self._engine.binary(component.name)
+
+    def _register_demo(self, record: PlaneRecord) -> None:
+        """The members of a new plane, also when an earlier `up` came only so far."""
+        if not record.demo_created:
+            missing = set(record.demo_members) - {spec.name for spec in self.members.specs()}
+            for spec in demo.MEMBERS:
+                if spec.name in missing:
+                    self.members.register(spec)
+
+    async def _heal(self, reporter: Reporter) -> None:
+        """Start again what would not get well by itself, at least not soon."""
+        sick = [status.name for status in await self.supervisor.status() if self._is_sick(status)]
+        if sick:
+            reporter.doing("repair", f"restarting {', '.join(sick)}")
+            await self.supervisor.restart(*sick)
+            with suppress(NotReady):  # it may need what is put in order next, and is waited for again there
+                await self.supervisor.wait_ready(*sick, timeout=clusters.READY_TIMEOUT)
+            reporter.done("repair", f"restarted {', '.join(sick)}")
+
+    def _is_sick(self, status: ProcessStatus) -> bool:
+        if status.state is State.STOPPED:
+            return not self.members.owns(status.name)
+        return status.state in _SICK or (status.state in _RUNNING and _is_suspended(status.pid))
+
+    async def _culprits(self) -> tuple[Unready, ...]:
+        """The processes because of which `up` failed, without those that only wait for them."""
+        try:
+            statuses = await self.supervisor.status()
+        except SupervisorError:
+            return ()  # what `up` itself saw says more
+        return tuple(
+            Unready(name=status.name, state=status.state, reason=status.last_exit or status.reason, log=status.log)
+            for status in statuses
+            if status.state in _SICK or (status.state is State.STARTING and status.last_exit)
+        )
+
+    async def _converge(self, record: PlaneRecord, reporter: Reporter) -> tuple[str, Connection]:
+        """The addresses of the global cluster and the instance, once all that should run does."""
+        names = [spec.name for spec in self.members.specs()]
+        async with asyncio.TaskGroup() as group:
+            global_cluster = group.create_task(self._global_cluster(record, reporter))
+            running_instance = group.create_task(self._instance(record, reporter))
+            for name in names:
+                group.create_task(self.members.run(name, reporter))
+        instance = running_instance.result()
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(self.members.join(name, instance, reporter))
+        if not record.demo_created:
+            await self._create_demo(instance, reporter)
+            self.home.write(msgspec.structs.replace(record, demo_created=True))
+        return global_cluster.result().server, instance
+
     async def _write_kubeconfig(self) -> tuple[str, ...]:
         """One kubeconfig with a context for every control plane; the demo instance is the current one."""
-        connections = {
-            demo.INSTANCE: await self.instance_connection(),
-            "global": await self.global_connection(),
-            **{spec.name: await self.members.connection(spec.name) for spec in self.members.specs()},
-        }
+        connections = {demo.INSTANCE: await self.instance_connection(), "global": await self.global_connection()}
+        for member in await self.members.overview():
+            if member.state is not MemberState.DOWN:  # else it may not have got as far as certificates
+                connections[member.spec.name] = await self.members.connection(member.spec.name)
         write_private(self.home.kubeconfig, render_kubeconfig(connections))
         return tuple(connections)
-
-    async def _repair(self) -> list[str]:
-        """Restart what is not well by itself: processes that hang, and those that wait to be tried again."""
-        sick = [status.name for status in await self.supervisor.status() if status.state in _SICK]
-        if sick:
-            await self.supervisor.restart(*sick)
-        return sick
 
     async def _global_cluster(self, record: PlaneRecord, reporter: Reporter) -> ControlPlane:
         subject = "global cluster"
@@ -152,11 +207,18 @@ class EmbeddedPlane:
 
 async def stop_plane(home: Home) -> bool:
     """Stop everything. Says whether there was something to stop; needs no engine, so it works without one."""
-    if not daemon.is_running(home.root):
+    return await supervision.end(home.root)
+
+
+def _well(statuses: Sequence[ProcessStatus]) -> dict[str, int | None]:
+    return {
+        status.name: status.pid for status in statuses if status.state is State.READY and not _is_suspended(status.pid)
+    }
+
+
+def _is_suspended(pid: int | None) -> bool:
+    """Stopped by a signal. The supervisor finds out too, but only when three of its probes have failed."""
+    try:
+        return pid is not None and psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    except psutil.Error:
         return False
-    await daemon.stop(home.root)
-    return True
-
-
-def _same(before: list[ProcessStatus], after: list[ProcessStatus]) -> bool:
-    return {status.name: status.pid for status in before} == {status.name: status.pid for status in after}

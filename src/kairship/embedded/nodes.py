@@ -1,0 +1,50 @@
+"""The nodes of a member: objects without machines, which kwok keeps ready."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from kairship.kube import AlreadyExists, Client, kinds
+
+
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that are alike."""
+
+    zone: str
+    count: int
+    cpu: str
+    memory: str
+
+
+async def create(client: Client, *, cluster: str, region: str, groups: Sequence[NodeGroup]) -> None:
+    """Create what is missing; what exists stays as it is."""
+    async with asyncio.TaskGroup() as tasks:
+        for index, group in enumerate(groups):
+            for number in range(group.count):
+                tasks.create_task(_create(client, _node(f"{cluster}-{index}-{number}", region, group)))
+
+
+async def _create(client: Client, node: dict[str, Any]) -> None:
+    try:
+        await client.create(kinds.NODES, node)
+    except AlreadyExists:
+        return
+
+
+def _node(name: str, region: str, group: NodeGroup) -> dict[str, Any]:
+    resources = {"cpu": group.cpu, "memory": group.memory, "pods": "110", "ephemeral-storage": "100Gi"}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/region": region,
+        "topology.kubernetes.io/zone": group.zone,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": resources, "allocatable": resources},
+    }

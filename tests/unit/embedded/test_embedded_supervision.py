@@ -1,0 +1,64 @@
+"""A supervisor in every state in which `up` and `down` may meet one. Real ones, with nothing to supervise."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.shared_plane import Silent
+
+from kairship.embedded import supervision
+from kairship.supervisor import NotRunning, SupervisorClient, daemon
+
+
+@pytest.fixture
+async def root(tmp_path: Path) -> AsyncIterator[Path]:
+    yield tmp_path
+    await daemon.stop(tmp_path)
+
+
+async def becomes(root: Path, *, running: bool) -> None:
+    deadline = time.monotonic() + 10
+    while supervision.is_running(root) is not running:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0)
+
+
+async def test_one_is_started_and_then_kept(root: Path) -> None:
+    with pytest.raises(NotRunning, match="no plane is running"):
+        await supervision.require(root)
+    assert not await supervision.ensure(root, Silent())
+    first = await supervision.require(root)
+    assert await supervision.ensure(root, Silent())
+    assert await supervision.require(root) == first
+    assert await supervision.end(root)
+    assert not supervision.is_running(root)
+    assert not await supervision.end(root)
+
+
+async def test_one_that_was_killed_is_replaced(root: Path) -> None:
+    await supervision.ensure(root, Silent())
+    killed = await supervision.require(root)
+    os.kill(killed.pid, signal.SIGKILL)
+    await becomes(root, running=False)
+    assert not await supervision.ensure(root, Silent())
+    assert (await supervision.require(root)).pid != killed.pid
+
+
+async def test_one_on_its_way_out_is_awaited(root: Path) -> None:
+    await supervision.ensure(root, Silent())
+    leaving = await supervision.require(root)
+    await SupervisorClient(root).shutdown()
+    assert not await supervision.ensure(root, Silent())
+    assert (await supervision.require(root)).pid != leaving.pid
+
+
+async def test_one_that_is_just_starting_is_awaited(root: Path) -> None:
+    """As after Ctrl-C in the middle of `up`: it has the lock and does not listen yet."""
+    starting = asyncio.create_task(daemon.start(root))
+    await becomes(root, running=True)
+    assert await supervision.ensure(root, Silent())
+    await starting
