@@ -3,7 +3,8 @@
 import asyncio
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from kairship.controlplane.karmada import KarmadaSettings
@@ -66,6 +67,22 @@ class OwnInstance:
         after = await self.pids()
         return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
+    def traces(self) -> list[str]:
+        """What tells of the instance: files below the data directory, by path or content, and processes."""
+        files = [
+            str(path)
+            for path in self.home.root.rglob("*")
+            if self.uid in str(path)
+            or self.group in path.name
+            or (path.suffix == ".json" and path.is_file() and self.uid in path.read_text(errors="replace"))
+        ]
+        processes = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it ended meanwhile
+                if (process / "cwd").readlink().is_relative_to(self.directory):
+                    processes.append(f"process {process.name}")
+        return files + processes
+
     async def write(self, name: str) -> None:
         """A mark in the data of the instance."""
         async with await self.client() as client:
@@ -79,10 +96,11 @@ class OwnInstance:
 
 @contextmanager
 def own_instance(plane: EmbeddedPlane, engine: Engine, *, version: str | None = None) -> Iterator[OwnInstance]:
-    """A running instance without any option, for a fixture."""
+    """A running instance without any option, for a fixture. Nothing may be left of it at the end."""
     instance = OwnInstance(plane, engine, version=version)
     try:
         asyncio.run(instance.converge())
         yield instance
     finally:
         asyncio.run(instance.delete())
+        assert instance.traces() == []

@@ -5,6 +5,8 @@ specifications, and the supervisor restarts only what differs. So switching fail
 controller-manager and nothing else. ``ensure_certificates`` writes what the processes read.
 """
 
+from pathlib import Path
+
 import msgspec
 
 from kairship.controlplane import kubernetes
@@ -29,16 +31,9 @@ SERVICE_HOSTS = tuple(f"{name}.{NAMESPACE}.svc" for name in (AGGREGATED_APISERVE
 # The port under which Karmada's schedulers look for the estimator of any member.
 ESTIMATOR_SERVICE_PORT = 10352
 
-PORTS = (
-    *KUBERNETES_PORTS,
-    AGGREGATED_APISERVER,
-    SEARCH,
-    METRICS_ADAPTER,
-    WEBHOOK,
-    CONTROLLER_MANAGER,
-    SCHEDULER,
-    DESCHEDULER,
-)
+# The components of which there is one; estimators there are as many as members.
+COMPONENTS = (AGGREGATED_APISERVER, SEARCH, METRICS_ADAPTER, WEBHOOK, CONTROLLER_MANAGER, SCHEDULER, DESCHEDULER)
+PORTS = (*KUBERNETES_PORTS, *COMPONENTS)
 
 
 class Failover(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,11 +67,16 @@ class KarmadaSettings(msgspec.Struct, frozen=True, kw_only=True):
     search: bool = False
     estimators: dict[str, bytes] = {}
 
+    @property
+    def running_estimators(self) -> dict[str, bytes]:
+        return self.estimators if self.descheduling is not None else {}
+
     def __repr__(self) -> str:  # kubeconfigs are secrets
         return f"KarmadaSettings(version={self.version!r}, estimators={sorted(self.estimators)!r})"
 
 
-def estimator_port(cluster: str) -> str:
+def estimator_of(cluster: str) -> str:
+    """The component that estimates for a member. Karmada looks for it under a Service of the same name."""
     return f"{ESTIMATOR}-{cluster}"
 
 
@@ -84,8 +84,8 @@ def port_names(settings: KarmadaSettings) -> tuple[str, ...]:
     """Every port that the instance needs, in a stable order; estimators have two each."""
     estimators = [
         name
-        for cluster in sorted(settings.estimators)
-        for name in (estimator_port(cluster), f"{estimator_port(cluster)}-health")
+        for cluster in sorted(settings.running_estimators)
+        for name in (estimator_of(cluster), f"{estimator_of(cluster)}-health")
     ]
     return (*PORTS, *estimators)
 
@@ -94,27 +94,29 @@ def ensure_certificates(plane: ControlPlane, settings: KarmadaSettings) -> None:
     """Write or renew everything that the processes of this instance read. Idempotent."""
     kubernetes.ensure_certificates(plane, service_hosts=SERVICE_HOSTS)
     # A user each, so that the audit log tells the components apart; upstream gives all of them every right.
-    for component in (
-        AGGREGATED_APISERVER,
-        SEARCH,
-        METRICS_ADAPTER,
-        WEBHOOK,
-        CONTROLLER_MANAGER,
-        SCHEDULER,
-        DESCHEDULER,
-    ):
+    for component in COMPONENTS:
         ensure_user(plane, component, common_name=f"system:{component}", organizations=(MASTERS,))
     plane.pki.ensure_authority("estimator-ca", common_name=f"{plane.group}-{plane.uid[:8]}-estimator-ca")
     plane.pki.ensure_server(
         "estimator", authority="estimator-ca", common_name="estimator", hosts=(LOOPBACK, "localhost")
     )
     plane.pki.ensure_client("estimator-client", authority="estimator-ca", common_name=SCHEDULER)
-    for cluster, kubeconfig in settings.estimators.items():
-        write_private(plane.kubeconfig(estimator_port(cluster)), kubeconfig)
+    for cluster, kubeconfig in settings.running_estimators.items():
+        write_private(plane.kubeconfig(estimator_of(cluster)), kubeconfig)
     # The webhook wants a directory with these two names in it.
     serving = plane.pki.pair("serving")
     write_private(plane.config("webhook") / "tls.crt", serving.cert.read_bytes())
     write_private(plane.config("webhook") / "tls.key", serving.key.read_bytes())
+
+
+def retired_files(plane: ControlPlane, settings: KarmadaSettings) -> list[Path]:
+    """Kubeconfigs of members that no estimator reads any more."""
+    wanted = {plane.kubeconfig(estimator_of(cluster)) for cluster in settings.running_estimators}
+    return [path for path in plane.kubeconfig("").parent.glob(f"{ESTIMATOR}-*.yaml") if path not in wanted]
+
+
+def processes(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> list[ProcessSpec]:
+    return [*control_plane(plane, engine, settings), *controllers(plane, engine, settings)]
 
 
 def control_plane(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> list[ProcessSpec]:
@@ -137,7 +139,7 @@ def controllers(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) 
         specs.append(_aggregated(plane, engine, settings, METRICS_ADAPTER, store=False))
     if settings.descheduling is not None:
         specs.append(_descheduler(plane, engine, settings, settings.descheduling))
-        specs += [_estimator(plane, engine, settings, cluster) for cluster in sorted(settings.estimators)]
+    specs += [_estimator(plane, engine, settings, cluster) for cluster in sorted(settings.running_estimators)]
     return specs
 
 
@@ -223,10 +225,10 @@ def _controller_manager(plane: ControlPlane, engine: Engine, settings: KarmadaSe
 
 
 def _scheduler(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> ProcessSpec:
-    arguments = []
-    if settings.descheduling is not None:
-        arguments = ["--enable-scheduler-estimator=true", *_estimator_client(plane)]
-    return _controller(plane, engine, settings, SCHEDULER, arguments)
+    if settings.descheduling is None:
+        return _controller(plane, engine, settings, SCHEDULER, [])
+    arguments = ["--enable-scheduler-estimator=true", *_estimator_client(plane)]
+    return _controller(plane, engine, settings, SCHEDULER, arguments, files=_estimator_client_files(plane))
 
 
 def _descheduler(
@@ -237,11 +239,17 @@ def _descheduler(
         f"--descheduling-interval={descheduling.interval}s",
         f"--unschedulable-threshold={descheduling.unschedulable_threshold}s",
     ]
-    return _controller(plane, engine, settings, DESCHEDULER, arguments)
+    return _controller(plane, engine, settings, DESCHEDULER, arguments, files=_estimator_client_files(plane))
 
 
 def _controller(
-    plane: ControlPlane, engine: Engine, settings: KarmadaSettings, component: str, arguments: list[str]
+    plane: ControlPlane,
+    engine: Engine,
+    settings: KarmadaSettings,
+    component: str,
+    arguments: list[str],
+    *,
+    files: tuple[str, ...] = (),
 ) -> ProcessSpec:
     port = plane.ports[component]
     return ProcessSpec(
@@ -257,16 +265,16 @@ def _controller(
         ),
         after=(plane.process(AGGREGATED_APISERVER), plane.process(WEBHOOK)),
         probe=HttpProbe(url=f"http://{LOOPBACK}:{port}/healthz"),
-        files=(str(plane.kubeconfig(component)),),
+        files=(str(plane.kubeconfig(component)), *files),
         ports=(port,),
     )
 
 
 def _estimator(plane: ControlPlane, engine: Engine, settings: KarmadaSettings, cluster: str) -> ProcessSpec:
-    serving, kubeconfig = plane.pki.pair("estimator"), plane.kubeconfig(estimator_port(cluster))
-    port, health = plane.ports[estimator_port(cluster)], plane.ports[f"{estimator_port(cluster)}-health"]
+    serving, kubeconfig = plane.pki.pair("estimator"), plane.kubeconfig(estimator_of(cluster))
+    port, health = plane.ports[estimator_of(cluster)], plane.ports[f"{estimator_of(cluster)}-health"]
     return ProcessSpec(
-        name=plane.process(estimator_port(cluster)),
+        name=plane.process(estimator_of(cluster)),
         cwd=str(plane.directory),
         argv=(
             _binary(engine, settings, ESTIMATOR),
@@ -285,10 +293,15 @@ def _estimator(plane: ControlPlane, engine: Engine, settings: KarmadaSettings, c
     )
 
 
-def _estimator_client(plane: ControlPlane) -> tuple[str, ...]:
+def _estimator_client(plane: ControlPlane) -> list[str]:
+    authority, cert, key = _estimator_client_files(plane)
+    return [
+        f"--scheduler-estimator-ca-file={authority}",
+        f"--scheduler-estimator-cert-file={cert}",
+        f"--scheduler-estimator-key-file={key}",
+    ]
+
+
+def _estimator_client_files(plane: ControlPlane) -> tuple[str, str, str]:
     client = plane.pki.pair("estimator-client")
-    return (
-        f"--scheduler-estimator-ca-file={plane.pki.pair('estimator-ca').cert}",
-        f"--scheduler-estimator-cert-file={client.cert}",
-        f"--scheduler-estimator-key-file={client.key}",
-    )
+    return str(plane.pki.pair("estimator-ca").cert), str(client.cert), str(client.key)

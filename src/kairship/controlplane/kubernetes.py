@@ -132,7 +132,7 @@ def etcd(plane: ControlPlane, engine: Engine) -> ProcessSpec:
 def kube_apiserver(plane: ControlPlane, engine: Engine) -> ProcessSpec:
     pki = plane.pki
     serving, etcd_client = pki.pair("serving"), pki.pair("etcd-client")
-    front_proxy, signing = pki.pair("front-proxy-client"), pki.pair("service-account")
+    front_proxy, signing = pki.pair("front-proxy-client"), pki.signing_pair("service-account")
     argv = [
         str(engine.binary("kube-apiserver")),
         f"--bind-address={LOOPBACK}",
@@ -158,14 +158,15 @@ def kube_apiserver(plane: ControlPlane, engine: Engine) -> ProcessSpec:
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-username-headers=X-Remote-User",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-        f"--service-account-key-file={pki.directory / 'service-account.pub'}",
+        f"--service-account-key-file={signing.cert}",
         f"--service-account-signing-key-file={signing.key}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--profiling=false",
         # Aggregator routing stays off: with it the ExternalName services of Karmada's aggregated servers do not
         # resolve.
     ]
-    files = [*_paths(serving), *_paths(etcd_client), *_paths(front_proxy), str(plane.config("authentication.yaml"))]
+    pairs = (serving, etcd_client, front_proxy, signing)
+    files = [str(plane.config("authentication.yaml")), *(path for pair in pairs for path in _paths(pair))]
     if plane.kind is PlaneKind.INSTANCE:
         # Templates are stored, not run: they may name service accounts and volumes that exist in members only.
         argv.append("--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount")

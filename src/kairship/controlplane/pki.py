@@ -48,6 +48,10 @@ class Pki:
     def pair(self, name: str) -> KeyPair:
         return KeyPair(cert=self.directory / f"{name}.crt", key=self.directory / f"{name}.key")
 
+    def signing_pair(self, name: str) -> KeyPair:
+        """As ``pair``, for a bare key: its public half takes the place of a certificate."""
+        return KeyPair(cert=self.directory / f"{name}.pub", key=self.directory / f"{name}.key")
+
     def authority_bundle(self, name: str) -> bytes:
         return self.pair(name).cert.read_bytes()
 
@@ -84,7 +88,7 @@ class Pki:
 
     def ensure_signing_key(self, name: str) -> KeyPair:
         """A bare key pair for service-account tokens: ``<name>.key`` signs, ``<name>.pub`` verifies."""
-        pair = KeyPair(cert=self.directory / f"{name}.pub", key=self.directory / f"{name}.key")
+        pair = self.signing_pair(name)
         if not pair.key.exists():
             write_private(pair.key, _key_bytes(ec.generate_private_key(ec.SECP256R1())))
         key = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)

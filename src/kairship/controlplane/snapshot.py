@@ -1,34 +1,50 @@
 """Snapshots of a control plane's etcd, taken and restored with etcd's own tools.
 
-``save`` needs a running etcd, ``restore`` a stopped one. A restore raises every revision far above what clients have
-seen and marks the old ones compacted: a client that held on to a revision of the lost future is told to list again,
-where it would otherwise wait for events that never come. The old data directory is moved aside, and removed only when
-the caller says so; a kill at any point leaves the old or the new data in place, never half of one.
+``save`` needs a running etcd. A restore is three calls, so that what takes long or can fail happens while etcd still
+runs: ``verify``, then ``unpack`` beside the data, and, with etcd stopped, ``put_in_place``, which only renames. A kill
+at any point leaves whole directories; starting again from ``verify`` leads to the same end. The data that was replaced
+stays beside the new until ``forget_leftovers``. etcd's tools may outlive a caller that was killed, so each run of them
+writes under a name of its own, and what has its final name is complete.
+
+A restore puts every revision above those that clients have seen and marks the old ones compacted: a client that held on
+to a revision of the lost future is told to list again, where it would otherwise wait for events that never come.
 """
 
 import asyncio
 import hashlib
 import os
+import secrets
 import shutil
 import signal
+import time
 from pathlib import Path
+
+import msgspec
 
 from kairship.controlplane.plane import LOOPBACK, ControlPlane
 from kairship.engine import Engine
+from kairship.supervisor import atomic
 
 TIMEOUT = 300.0
-# More than any instance writes between a snapshot and its restore.
-REVISION_BUMP = 1_000_000_000
+# More than an instance writes between a snapshot and its restore: the least by which revisions rise.
+LEAST_RISE = 1_000_000_000
+_UNPACKING = "etcd.unpacking-"
 
 
 class SnapshotError(Exception):
     """A snapshot could not be taken, verified or restored; the message carries what etcd's tool said."""
 
 
+class _Status(msgspec.Struct):
+    revision: int
+
+
 async def save(plane: ControlPlane, engine: Engine, path: Path) -> str:
     """Write a snapshot of the running etcd to ``path`` and return its SHA-256. Replaces atomically."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = path.with_name(f".{path.name}.partial")
+    for left_behind in path.parent.glob(f".{path.name}.*"):
+        left_behind.unlink(missing_ok=True)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     client = plane.pki.pair("etcd-client")
     await _run(
         engine.binary("etcdctl"),
@@ -43,42 +59,79 @@ async def save(plane: ControlPlane, engine: Engine, path: Path) -> str:
     partial.chmod(0o600)
     digest = await asyncio.to_thread(_sha256, partial)
     partial.replace(path)
+    atomic.sync_directory(path.parent)
     return digest
 
 
-async def restore(plane: ControlPlane, engine: Engine, path: Path, *, sha256: str | None) -> None:
-    """Put the data of ``path`` in place of the stopped etcd's. The old data stays beside it for now."""
+async def verify(path: Path, *, sha256: str) -> None:
+    """Raise unless ``path`` is, byte for byte, the snapshot that was taken."""
     if not path.is_file():
         raise SnapshotError(f"there is no snapshot at {path}")
-    if sha256 is not None and await asyncio.to_thread(_sha256, path) != sha256:
+    if await asyncio.to_thread(_sha256, path) != sha256:
         raise SnapshotError(f"{path} is damaged: its SHA-256 is not the one recorded when it was taken")
-    fresh, replaced = _beside(plane, "restoring"), _beside(plane, "replaced")
-    await asyncio.to_thread(shutil.rmtree, fresh, ignore_errors=True)
+
+
+async def unpack(plane: ControlPlane, engine: Engine, path: Path) -> None:
+    """Make a data directory of the snapshot, beside the one in use."""
+    await asyncio.to_thread(_forget_unpacked, plane)
+    partial = plane.directory / f"{_UNPACKING}{secrets.token_hex(4)}"
     peer = f"https://{LOOPBACK}:{plane.ports['etcd-peer']}"
+    status = await _run(engine.binary("etcdutl"), "snapshot", "status", str(path), "--write-out=json")
     await _run(
         engine.binary("etcdutl"),
         "snapshot",
         "restore",
         str(path),
-        f"--data-dir={fresh}",
+        f"--data-dir={partial}",
         f"--name={plane.group}",
         f"--initial-cluster={plane.group}={peer}",
         f"--initial-advertise-peer-urls={peer}",
-        f"--bump-revision={REVISION_BUMP}",
+        f"--bump-revision={revision_rise(msgspec.json.decode(status, type=_Status).revision)}",
         "--mark-compacted",
     )
+    partial.rename(_unpacked(plane))
+
+
+def revision_rise(revision: int) -> int:
+    """By how much the revisions of a snapshot rise when it is restored now.
+
+    A fixed amount would not do: the second restore of a snapshot would start where the first had, below what clients
+    saw since. So revisions continue at the time of the restore in microseconds, which no instance outruns by writing.
+    """
+    return max(LEAST_RISE, time.time_ns() // 1_000 - revision)
+
+
+def put_in_place(plane: ControlPlane) -> None:
+    """Put the unpacked data where the stopped etcd will look for it."""
     if plane.etcd_data.exists():
-        await asyncio.to_thread(shutil.rmtree, replaced, ignore_errors=True)
-        plane.etcd_data.rename(replaced)
-    fresh.rename(plane.etcd_data)
+        _remove_tree(_replaced(plane))
+        plane.etcd_data.rename(_replaced(plane))
+    _unpacked(plane).rename(plane.etcd_data)
+    atomic.sync_directory(plane.directory)
 
 
-async def forget_replaced(plane: ControlPlane) -> None:
-    await asyncio.to_thread(shutil.rmtree, _beside(plane, "replaced"), ignore_errors=True)
+def forget_leftovers(plane: ControlPlane) -> None:
+    """Remove the data that a restore replaced, and what an abandoned one unpacked."""
+    _remove_tree(_replaced(plane))
+    _forget_unpacked(plane)
 
 
-def _beside(plane: ControlPlane, suffix: str) -> Path:
-    return plane.etcd_data.with_name(f"{plane.etcd_data.name}.{suffix}")
+def _forget_unpacked(plane: ControlPlane) -> None:
+    for path in (_unpacked(plane), *plane.directory.glob(f"{_UNPACKING}*")):
+        _remove_tree(path)
+
+
+def _unpacked(plane: ControlPlane) -> Path:
+    return plane.directory / "etcd.unpacked"
+
+
+def _replaced(plane: ControlPlane) -> Path:
+    return plane.directory / "etcd.replaced"
+
+
+def _remove_tree(path: Path) -> None:
+    if path.exists():
+        shutil.rmtree(path)
 
 
 def _sha256(path: Path) -> str:
@@ -86,22 +139,24 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-async def _run(*argv: Path | str) -> None:
+async def _run(*argv: Path | str) -> bytes:
+    """What the tool printed. Its session ends with this call, whatever ends the call."""
     process = await asyncio.create_subprocess_exec(
         *map(str, argv),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
+        output, errors = await asyncio.wait_for(process.communicate(), TIMEOUT)
     except TimeoutError as error:
-        raise SnapshotError(f"{argv[0]} did not finish within {TIMEOUT:g} s") from error
+        raise SnapshotError(f"{Path(argv[0]).name} did not finish within {TIMEOUT:g} s") from error
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        said = output.decode(errors="replace").strip().splitlines()[-3:]
+        said = errors.decode(errors="replace").strip().splitlines()[-3:]
         raise SnapshotError(f"{Path(argv[0]).name} failed with code {process.returncode}: {' / '.join(said)}")
+    return output

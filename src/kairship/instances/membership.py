@@ -4,22 +4,26 @@ Functions of two clients: one with every right in the instance, one in the membe
 killed call left behind, the next one completes. In the member Karmada gets two service accounts with permanent tokens,
 because Karmada stores tokens and never renews them; in the instance two Secrets and a ``Cluster``, which owns them.
 
-A member belongs to one instance. Two would share the namespace and the impersonator in the member, and leaving one
-would break the other: a cluster whose identity is already known under another name is refused.
+A member belongs to one instance, under one name. Two memberships would share the namespace and the impersonator in the
+member, and leaving one would break the other. So both sides are asked: the instance for clusters of the same identity
+or name, the member for accounts that it gave to others. The account says which instance it is for.
 """
 
 import asyncio
 import base64
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
 from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, Connection, NotFound, Resource, kinds
+from kairship.kube import Client, Connection, NotFound, Object, Resource, kinds
 
 FIELD_MANAGER = "kairship-membership"
 NAMESPACE = "karmada-cluster"
 IMPERSONATOR = "karmada-impersonator"
+# On the account in the member: the identity of the instance that uses it.
+USED_BY = "kairship.io/instance"
 PATIENCE = 30.0
 
 Manifest = dict[str, Any]
@@ -42,30 +46,23 @@ class Join(msgspec.Struct, frozen=True, kw_only=True):
 async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join) -> None:
     """Make ``member``, which Karmada reaches at that connection's address, a cluster of ``instance``."""
     identity = await _identity(member)
-    await _refuse_duplicate(instance, wanted.name, identity)
+    known = await _admitted(instance, wanted.name, identity)
     account = _account(wanted.name)
-    await _prepare_member(member, account)
+    user = await _identity(instance)
+    await _refuse_taken(member, account, user)
+    await _prepare_member(member, account, user)
     token, impersonator = await asyncio.gather(_token(member, account), _token(member, IMPERSONATOR))
 
     await _apply(instance, _object("v1", "Namespace", NAMESPACE))
     authority = base64.b64encode(reached_at.ca or b"").decode()
     secrets = {
         wanted.name: {"caBundle": authority, "token": token},
-        f"{wanted.name}-impersonator": {"token": impersonator},
+        _impersonator_secret(wanted.name): {"token": impersonator},
     }
-    for name, data in secrets.items():
-        await _apply(instance, _object("v1", "Secret", name, NAMESPACE, type="Opaque", data=data))
+    # Karmada reads the Secrets as soon as there is a Cluster, and only the Cluster's UID can make it their owner.
+    await _store(instance, secrets, owner=known)
     cluster = await _apply(instance, _cluster(wanted, identity, reached_at))
-    owner = {
-        "apiVersion": "cluster.karmada.io/v1alpha1",
-        "kind": "Cluster",
-        "name": wanted.name,
-        "uid": cluster["metadata"]["uid"],
-    }
-    for name, data in secrets.items():
-        secret = _object("v1", "Secret", name, NAMESPACE, type="Opaque", data=data)
-        secret["metadata"]["ownerReferences"] = [owner]
-        await _apply(instance, secret)
+    await _store(instance, secrets, owner=cluster)
 
 
 async def wait_ready(instance: Client, name: str, *, timeout: float = PATIENCE) -> None:
@@ -82,43 +79,70 @@ async def wait_ready(instance: Client, name: str, *, timeout: float = PATIENCE) 
 
 
 async def leave(*, instance: Client, member: Client | None, name: str, timeout: float = 120.0) -> None:
-    """Take the cluster out of the instance, then clean up in the member.
+    """Take the cluster out of the instance, then clean up in the member. Returns when nothing of it is left.
 
-    Without a ``member`` to talk to (it is dead for good) Karmada cannot remove what it placed there: its finalizers are
-    taken away instead, so that nothing in the instance waits for it.
+    Without a ``member`` to talk to (it is dead for good) Karmada cannot remove what it placed there, and would keep its
+    own records of it for ever: their finalizers are taken away, and what runs in the member stays there.
     """
     await instance.delete(kinds.CLUSTERS, name, missing_ok=True)
-    if member is None:
-        await _strip(instance, name)
-
-    async def gone() -> str | None:
-        try:
-            cluster = await instance.get(kinds.CLUSTERS, name)
-        except NotFound:
-            return None
-        return f"finalizers remain: {', '.join(cluster['metadata'].get('finalizers') or [])}"
-
-    await until(gone, what=f"cluster {name} leaving", timeout=timeout)
+    await until(
+        lambda: _departure(instance, name, by_force=member is None), what=f"cluster {name} leaving", timeout=timeout
+    )
+    # Owned by the Cluster and collected with it, unless the join was killed before it said so.
+    for secret in (name, _impersonator_secret(name)):
+        await instance.delete(kinds.SECRETS, secret, namespace=NAMESPACE, missing_ok=True)
     if member is not None:
-        await _clean_member(member, _account(name))
+        await _clean_member(member, _account(name), timeout=timeout)
 
 
-async def _identity(member: Client) -> str:
+async def _identity(cluster: Client) -> str:
     """What makes a cluster the same cluster under every name and address: the UID of its ``kube-system``."""
-    namespace = await member.get(kinds.NAMESPACES, "kube-system")
+    namespace = await cluster.get(kinds.NAMESPACES, "kube-system")
     return str(namespace["metadata"]["uid"])
 
 
-async def _refuse_duplicate(instance: Client, name: str, identity: str) -> None:
+async def _admitted(instance: Client, name: str, identity: str) -> Object | None:
+    """The Cluster as it is if it has joined before. Raises if it must not join."""
+    admitted = None
     for cluster in (await instance.list(kinds.CLUSTERS)).items:
         known, its_identity = cluster["metadata"]["name"], cluster["spec"].get("id")
-        if known == name and its_identity not in (identity, None):
-            raise JoinRefused(f"another cluster has already joined as {name!r}: choose another name")
         if known != name and its_identity == identity:
             raise JoinRefused(f"this cluster has already joined under the name {known!r}")
+        if known == name:
+            if its_identity not in (identity, None):
+                raise JoinRefused(f"another cluster has already joined as {name!r}: choose another name")
+            if cluster["metadata"].get("deletionTimestamp"):
+                raise JoinRefused(f"cluster {name!r} is still leaving: wait until it has left")
+            admitted = cluster
+    return admitted
 
 
-async def _prepare_member(member: Client, account: str) -> None:
+async def _refuse_taken(member: Client, account: str, instance_identity: str) -> None:
+    for other in await _accounts(member):
+        user = other["metadata"].get("annotations", {}).get(USED_BY)
+        if other["metadata"]["name"] != account or user not in (instance_identity, None):
+            name = other["metadata"]["name"].removeprefix("karmada-")
+            raise JoinRefused(f"this cluster has already joined an instance, as {name!r}: it must leave that first")
+
+
+async def _accounts(member: Client) -> list[Object]:
+    """The service accounts that memberships have in the member: one each."""
+    found = (await member.list(kinds.SERVICE_ACCOUNTS, namespace=NAMESPACE)).items
+    return [item for item in found if item["metadata"]["name"] not in (IMPERSONATOR, "default")]
+
+
+async def _store(instance: Client, secrets: dict[str, dict[str, str]], *, owner: Object | None) -> None:
+    for name, data in secrets.items():
+        secret = _object("v1", "Secret", name, NAMESPACE, type="Opaque", data=data)
+        if owner is not None:
+            reference = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+            secret["metadata"]["ownerReferences"] = [
+                {"apiVersion": kinds.CLUSTERS.api_version, "kind": kinds.CLUSTERS.kind, **reference}
+            ]
+        await _apply(instance, secret)
+
+
+async def _prepare_member(member: Client, account: str, instance_identity: str) -> None:
     await _apply(member, _object("v1", "Namespace", NAMESPACE))
     role = f"karmada-controller-manager:{account}"
     everything = [
@@ -135,7 +159,9 @@ async def _prepare_member(member: Client, account: str) -> None:
     for name in (account, IMPERSONATOR):
         secret = _object("v1", "Secret", name, NAMESPACE, type="kubernetes.io/service-account-token")
         secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": name}
-        objects += [_object("v1", "ServiceAccount", name, NAMESPACE), secret]
+        holder = _object("v1", "ServiceAccount", name, NAMESPACE)
+        holder["metadata"]["annotations"] = {USED_BY: instance_identity}
+        objects += [holder, secret]
     for item in objects:
         await _apply(member, item)
 
@@ -160,7 +186,7 @@ def _cluster(wanted: Join, identity: str, reached_at: Connection) -> Manifest:
         "id": identity,
         "apiEndpoint": reached_at.server,
         "secretRef": {"namespace": NAMESPACE, "name": wanted.name},
-        "impersonatorSecretRef": {"namespace": NAMESPACE, "name": f"{wanted.name}-impersonator"},
+        "impersonatorSecretRef": {"namespace": NAMESPACE, "name": _impersonator_secret(wanted.name)},
     }
     if wanted.provider:
         spec["provider"] = wanted.provider
@@ -173,14 +199,44 @@ def _cluster(wanted: Join, identity: str, reached_at: Connection) -> Manifest:
     return cluster
 
 
-async def _strip(instance: Client, name: str) -> None:
-    """Remove the finalizers that only a living member could satisfy: of its Works, their namespace, the Cluster."""
-    namespace = f"karmada-es-{name}"
-    nothing = {"metadata": {"finalizers": None}}
-    async for page in instance.pages(kinds.WORKS, namespace=namespace):
-        for work in page.items:
-            await _patch_if_there(instance, kinds.WORKS, work["metadata"]["name"], nothing, namespace)
-    await _patch_if_there(instance, kinds.CLUSTERS, name, nothing)
+async def _departure(instance: Client, name: str, *, by_force: bool) -> str | None:
+    """What is left of a cluster that leaves, after doing what can be done about it now.
+
+    Karmada deletes the execution namespace, and lets the Cluster go when that is gone. The Works in it are deleted here
+    and not left to the namespace controller, which begins late and, finding finalizers, looks again later still. By
+    force, the namespace goes without Karmada, a Work loses its finalizers as soon as it is being deleted (earlier they
+    would be put back), and the Cluster when nothing else is left.
+    """
+    namespace, nothing = _execution_namespace(name), {"metadata": {"finalizers": None}}
+    if by_force:
+        await instance.delete(kinds.NAMESPACES, namespace, missing_ok=True)
+    try:
+        leaving = (await instance.get(kinds.NAMESPACES, namespace))["metadata"].get("deletionTimestamp")
+    except NotFound:
+        if by_force:
+            await _patch_if_there(instance, kinds.CLUSTERS, name, nothing)
+        return await _remains(instance, kinds.CLUSTERS, name)
+    if leaving:
+        async with aclosing(instance.pages(kinds.WORKS, namespace=namespace)) as pages:
+            async for page in pages:
+                for work in page.items:
+                    if not work["metadata"].get("deletionTimestamp"):
+                        await instance.delete(
+                            kinds.WORKS, work["metadata"]["name"], namespace=namespace, missing_ok=True
+                        )
+                    elif by_force:
+                        await _patch_if_there(instance, kinds.WORKS, work["metadata"]["name"], nothing, namespace)
+    return f"its execution namespace {namespace} is still there"
+
+
+async def _remains(client: Client, resource: Resource, name: str) -> str | None:
+    """Nothing, or what keeps the object."""
+    try:
+        found = await client.get(resource, name)
+    except NotFound:
+        return None
+    keepers = found["metadata"].get("finalizers") or found.get("spec", {}).get("finalizers") or []
+    return f"{resource.kind} {name} is still there, finalizers: {', '.join(keepers) or 'none'}"
 
 
 async def _patch_if_there(
@@ -192,18 +248,36 @@ async def _patch_if_there(
         return
 
 
-async def _clean_member(member: Client, account: str) -> None:
+async def _clean_member(member: Client, account: str, *, timeout: float) -> None:
     role = f"karmada-controller-manager:{account}"
     await member.delete(kinds.CLUSTER_ROLE_BINDINGS, role, missing_ok=True)
     await member.delete(kinds.CLUSTER_ROLES, role, missing_ok=True)
+    await member.delete(kinds.SERVICE_ACCOUNTS, account, namespace=NAMESPACE, missing_ok=True)
+    await member.delete(kinds.SECRETS, account, namespace=NAMESPACE, missing_ok=True)
+    if await _accounts(member):
+        return  # the rest serves another membership
     await member.delete(kinds.CLUSTER_ROLE_BINDINGS, IMPERSONATOR, missing_ok=True)
     await member.delete(kinds.CLUSTER_ROLES, IMPERSONATOR, missing_ok=True)
-    # Service accounts, tokens and whatever Karmada kept beside them.
     await member.delete(kinds.NAMESPACES, NAMESPACE, missing_ok=True)
+
+    async def gone() -> str | None:
+        return await _remains(member, kinds.NAMESPACES, NAMESPACE)
+
+    # A join that met the namespace on its way out would fail.
+    await until(gone, what="the member being cleaned", timeout=timeout)
 
 
 def _account(cluster: str) -> str:
     return f"karmada-{cluster}"
+
+
+def _impersonator_secret(cluster: str) -> str:
+    return f"{cluster}-impersonator"
+
+
+def _execution_namespace(cluster: str) -> str:
+    """Where Karmada keeps the Works of a member."""
+    return f"karmada-es-{cluster}"
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str | None = None, **fields: Any) -> Manifest:

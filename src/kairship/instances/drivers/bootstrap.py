@@ -47,7 +47,8 @@ class Bootstrap:
 
     async def apply_crds(self) -> None:
         await self._apply([_namespace(karmada.NAMESPACE), _namespace("karmada-cluster")])
-        definitions = [self._converted(manifest) for manifest in _documents(sorted(self._crds.glob("bases/*/*.yaml")))]
+        files = sorted(self._crds.glob("bases/*/*.yaml"))
+        definitions = [self._converted(manifest) for manifest in await asyncio.to_thread(_documents, files)]
         names = {manifest["metadata"]["name"] for manifest in definitions}
         await self._apply(definitions)
 
@@ -60,7 +61,9 @@ class Bootstrap:
         await until(established, what="Karmada's resource definitions being served", timeout=PATIENCE)
 
     async def apply_aggregated_api(self) -> None:
-        await self._aggregate("karmada-aggregated-apiserver-apiservice.yaml", karmada.AGGREGATED_APISERVER)
+        manifest = "karmada-aggregated-apiserver-apiservice.yaml"
+        await self._apply(self._aggregated(manifest, karmada.AGGREGATED_APISERVER))
+        await self._wait_available(manifest)
 
     async def apply_roles(self) -> None:
         files = ("cluster-proxy-admin-rbac.yaml", "admin-clusterrole-aggregation.yaml")
@@ -71,23 +74,24 @@ class Bootstrap:
 
     async def apply_addon_apis(self) -> None:
         """API services of the add-ons that are on; those of the others go, or they would hang namespace deletion."""
-        enabled = {karmada.SEARCH: self._settings.search, karmada.METRICS_ADAPTER: self._settings.metrics_adapter}
         for component, manifest in _ADDON_SERVICES.items():
-            if enabled[component]:
-                await self._aggregate(manifest, component)
+            if component in self._addons():
+                await self._apply(self._aggregated(manifest, component))
             else:
                 await self._delete(self._rendered(manifest))
 
+    async def wait_addon_apis(self) -> None:
+        for component in self._addons():
+            await self._wait_available(_ADDON_SERVICES[component])
+
+    def _addons(self) -> list[str]:
+        enabled = {karmada.SEARCH: self._settings.search, karmada.METRICS_ADAPTER: self._settings.metrics_adapter}
+        return [component for component, is_on in enabled.items() if is_on]
+
     async def apply_estimator_services(self) -> None:
         """Where the schedulers find the estimator of each member: services that point at ports of this machine."""
-        wanted = {}
-        if self._settings.descheduling is not None:
-            wanted = {
-                karmada.estimator_port(cluster): _estimator_service(
-                    karmada.estimator_port(cluster), self._plane.ports[karmada.estimator_port(cluster)]
-                )
-                for cluster in self._settings.estimators
-            }
+        names = map(karmada.estimator_of, self._settings.running_estimators)
+        wanted = {name: _estimator_service(name, self._plane.ports[name]) for name in names}
         page = await self._client.list(kinds.SERVICES, namespace=karmada.NAMESPACE)
         present = {item["metadata"]["name"] for item in page.items}
         for name in present - wanted.keys():
@@ -95,17 +99,19 @@ class Bootstrap:
                 await self._client.delete(kinds.SERVICES, name, namespace=karmada.NAMESPACE, missing_ok=True)
         await self._apply(wanted.values())
 
-    async def _aggregate(self, manifest: str, component: str) -> None:
-        """Serve an aggregated API from a process on this machine, and wait until the API server reaches it."""
+    def _aggregated(self, manifest: str, component: str) -> list[Manifest]:
+        """An aggregated API that is served by a process on this machine."""
         objects = self._rendered(manifest)
-        services: list[str] = []
         for item in objects:
             if item["kind"] == "Service":
                 item["spec"]["externalName"] = "localhost"
             elif item["kind"] == "APIService":
                 item["spec"]["service"]["port"] = self._plane.ports[component]
-                services.append(item["metadata"]["name"])
-        await self._apply(objects)
+        return objects
+
+    async def _wait_available(self, manifest: str) -> None:
+        """Return when the API server reaches what the manifest describes."""
+        services = [item["metadata"]["name"] for item in self._rendered(manifest) if item["kind"] == "APIService"]
 
         async def available() -> str | None:
             for name in services:
@@ -114,7 +120,7 @@ class Bootstrap:
                     return f"{name}: {_message(item, 'Available')}"
             return None
 
-        await until(available, what=f"{component} being reachable through the API server", timeout=PATIENCE)
+        await until(available, what=f"{' and '.join(services)} being available", timeout=PATIENCE)
 
     def _rendered(self, name: str) -> list[Manifest]:
         text = (self._manifests / name).read_text()
@@ -135,9 +141,13 @@ class Bootstrap:
         return manifest
 
     async def _apply(self, objects: Iterable[Manifest]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for item in objects:
-                group.create_task(self._client.apply_object(item, field_manager=FIELD_MANAGER))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for item in objects:
+                    group.create_task(self._client.apply_object(item, field_manager=FIELD_MANAGER))
+        except ExceptionGroup as failures:
+            # Whoever reads why a step failed is told about an object, not about a group of tasks.
+            raise failures.exceptions[0] from failures
 
     async def _delete(self, objects: Iterable[Manifest]) -> None:
         for item in objects:

@@ -20,6 +20,10 @@ class DriverError(Exception):
     """The driver cannot do what was asked; the message says what to do instead."""
 
 
+class AdoptRefused(DriverError):  # noqa: N818 -- says what is the case
+    """What exists must not be taken over; trying again helps only after somebody has changed something."""
+
+
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     can_configure: bool
     can_restart: bool
@@ -71,7 +75,10 @@ class Driver(Protocol):
         ...
 
     async def upgrade(self, desired: DesiredInstance) -> Sequence[Step]:
-        """Change the version, component by component, after a snapshot. On failure run ``roll_back``."""
+        """Change the version, component by component, after a snapshot. On failure resume it or ``roll_back``.
+
+        Refuses to go to an older version.
+        """
         ...
 
     async def roll_back(self, desired: DesiredInstance) -> Sequence[Step]:
@@ -88,8 +95,13 @@ class Driver(Protocol):
 
     async def health(self, uid: str) -> Sequence[ComponentHealth]: ...
 
-    async def backup(self, uid: str, directory: Path) -> Backup: ...
+    async def backup(self, uid: str, directory: Path) -> Backup:
+        """Write a backup of the running instance into a directory that holds none yet."""
+        ...
 
-    async def restore(self, uid: str, backup: Path) -> Sequence[Step]:
-        """Bring the instance back to a backup that ``backup`` wrote into that directory."""
+    async def restore(self, desired: DesiredInstance, backup: Path) -> Sequence[Step]:
+        """Bring the instance's data back to a backup in that directory, and its settings to what is desired.
+
+        Only data comes from the backup: settings may have changed since, and are what they are.
+        """
         ...

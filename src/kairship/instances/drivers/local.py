@@ -7,6 +7,7 @@ what is asked.
 
 import asyncio
 import datetime as dt
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,44 +47,36 @@ class LocalDriver:
 
     async def converge(self, desired: DesiredInstance) -> Sequence[Step]:
         self._check_version(desired.settings.version)
-        record = self._records.read(desired.uid) or Record(desired.uid, desired.name, desired.settings.version)
-        if record.upgrade is not None:
-            raise _unfinished(record)
+        record = self._records.read(desired.uid)
+        if record is None:
+            record = self._new_record(desired)
+        _refuse_unfinished(record)
         if record.version != desired.settings.version:
             raise DriverError(f"{record.name} runs Karmada {record.version}: changing the version is an upgrade")
-        instance = self._instance(record, desired.settings)
-        return [
-            Step("prepare", "reserving ports and a directory", instance.prepare),
-            Step("certificates", "issuing certificates", instance.certificates),
-            Step("control-plane", "starting etcd and the API server", instance.control_plane),
-            Step("definitions", "installing Karmada's resource definitions", instance.definitions),
-            Step("aggregated-api", "connecting the aggregated API server", instance.aggregated_api),
-            Step("admission", "installing roles and admission webhooks", instance.admission),
-            Step("controllers", "starting Karmada's controllers", instance.controllers),
-            Step("retire", "removing what is no longer wanted", instance.retire),
-        ]
+        return self._instance(record, desired.settings).converging()
 
     async def upgrade(self, desired: DesiredInstance) -> Sequence[Step]:
-        self._check_version(desired.settings.version)
+        version = desired.settings.version
+        self._check_version(version)
         record = self._records.require(desired.uid)
-        if record.upgrade is not None and record.upgrade.to != desired.settings.version:
-            raise _unfinished(record)
-        instance = self._instance(record, desired.settings)
-        return [
-            Step("snapshot", "taking a snapshot to return to", instance.begin_upgrade),
-            Step("definitions", "upgrading Karmada's resource definitions", instance.definitions),
-            *instance.replacements(),
-            Step("admission", "upgrading roles and admission webhooks", instance.admission),
-            Step("finish", "recording the new version", instance.end_upgrade),
-        ]
+        resumed = record.upgrade is not None and record.upgrade.to == version and not record.upgrade.abandoned
+        if not resumed:
+            _refuse_unfinished(record)
+            if version == record.version:
+                return []
+            if _order(version) < _order(record.version):
+                raise DriverError(
+                    f"{record.name} runs Karmada {record.version}, and {version} is older: it may not understand what "
+                    "the newer one has written"
+                )
+        return self._instance(record, desired.settings).upgrading()
 
     async def roll_back(self, desired: DesiredInstance) -> Sequence[Step]:
         record = self._records.require(desired.uid)
         if record.upgrade is None:
             return []
-        instance = self._instance(record, msgspec.structs.replace(desired.settings, version=record.version))
-        restoring = instance.restoring(instance.upgrade_snapshot, sha256=record.upgrade.sha256, replace_processes=True)
-        return [*restoring, Step("finish", "recording the earlier version", instance.end_upgrade)]
+        settings = msgspec.structs.replace(desired.settings, version=record.version)
+        return self._instance(record, settings).rolling_back(record.upgrade)
 
     async def delete(self, uid: str) -> Sequence[Step]:
         return [
@@ -92,7 +85,11 @@ class LocalDriver:
         ]
 
     async def connection(self, uid: str) -> Connection:
-        return (await self._existing(uid).plane()).connection()
+        plane = await self._existing(uid).plane()
+        try:
+            return plane.connection()
+        except FileNotFoundError as error:
+            raise DriverError(f"{plane.name} has no certificates yet: its creation has not come that far") from error
 
     async def health(self, uid: str) -> Sequence[ComponentHealth]:
         statuses = await self._supervisor.status(self._records.require(uid).group)
@@ -107,6 +104,9 @@ class LocalDriver:
 
     async def backup(self, uid: str, directory: Path) -> Backup:
         record = self._records.require(uid)
+        _refuse_unfinished(record)
+        if (directory / BACKUP_RECORD).exists():
+            raise DriverError(f"{directory} holds a backup already: choose another directory")
         file = f"{record.name}.db"
         digest = await snapshot.save(await self._existing(uid).plane(), self._engine, directory / file)
         backup = Backup(
@@ -121,24 +121,32 @@ class LocalDriver:
         write_private(directory / BACKUP_RECORD, msgspec.json.encode(backup))
         return backup
 
-    async def restore(self, uid: str, backup: Path) -> Sequence[Step]:
-        record = self._records.require(uid)
+    async def restore(self, desired: DesiredInstance, backup: Path) -> Sequence[Step]:
+        record = self._records.require(desired.uid)
+        if not record.restoring:
+            _refuse_unfinished(record)
         try:
             content = msgspec.json.decode((backup / BACKUP_RECORD).read_bytes(), type=Backup)
         except (OSError, msgspec.DecodeError) as error:
             raise DriverError(f"{backup} holds no finished backup: {error}") from error
-        if content.instance_uid != uid:
+        if content.instance_uid != record.uid:
             raise DriverError(f"{backup} is a backup of another instance ({content.instance_name})")
-        if content.version != record.version:
+        if not content.version == desired.settings.version == record.version:
             raise DriverError(
-                f"{backup} was taken at Karmada {content.version}, but {record.name} runs {record.version}: "
-                "data of another version cannot be restored into it"
+                f"{backup} was taken at Karmada {content.version}, {record.name} runs {record.version} and shall run "
+                f"{desired.settings.version}: data goes back only into the version that it came from"
             )
-        path = backup / content.snapshot
-        return self._existing(uid).restoring(path, sha256=content.sha256, replace_processes=False)
+        return self._instance(record, desired.settings).restoring(backup / content.snapshot, sha256=content.sha256)
 
     def _instance(self, record: Record, settings: KarmadaSettings) -> LocalInstance:
         return LocalInstance(record, settings, records=self._records, engine=self._engine, supervisor=self._supervisor)
+
+    def _new_record(self, desired: DesiredInstance) -> Record:
+        # Processes are grouped by name: a second instance of that name would take over those of the first.
+        for other in self._records.all():
+            if other.name == desired.name:
+                raise DriverError(f"there is an instance {desired.name!r} already, with UID {other.uid}")
+        return Record(desired.uid, desired.name, desired.settings.version)
 
     def _existing(self, uid: str) -> LocalInstance:
         """An instance as it is, for work that does not depend on its settings."""
@@ -154,13 +162,19 @@ class LocalDriver:
         record = self._records.read(uid)
         if record is not None:
             await self._supervisor.delete_group(record.group)
-            await asyncio.to_thread(shutil.rmtree, self._logs / record.group, ignore_errors=True)
+            if (logs := self._logs / record.group).exists():
+                await asyncio.to_thread(shutil.rmtree, logs)
 
     async def _delete_files(self, uid: str) -> None:
         await self._supervisor.release_ports(uid)
         await self._records.remove(uid)
 
 
-def _unfinished(record: Record) -> DriverError:
-    target = record.upgrade.to if record.upgrade else record.version
-    return DriverError(f"the upgrade of {record.name} to {target} has not ended: resume it or roll it back")
+def _refuse_unfinished(record: Record) -> None:
+    if reason := record.unfinished:
+        raise DriverError(reason)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """v1.18.10 comes after v1.18.9."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("-")[0]))

@@ -1,10 +1,13 @@
 """One Karmada instance of the ``local`` driver: the steps that create, change, upgrade and restore it.
 
-Each method is a step: idempotent, bounded in time, and safe to run again after a kill anywhere in it.
+Each method without an underscore that returns steps is a way from one state to another; the private ones are the
+steps: idempotent, bounded in time, and safe to run again after a kill anywhere in them. Data is replaced with the
+processes deleted rather than stopped: whoever finds the supervisor afterwards, it starts nothing on half of the data,
+and the way back to a running instance is the same as the one that created it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -38,10 +41,6 @@ class LocalInstance:
         self._engine = engine
         self._supervisor = supervisor
 
-    @property
-    def upgrade_snapshot(self) -> Path:
-        return self._records.directory(self._record.uid) / "before-upgrade.db"
-
     async def plane(self) -> ControlPlane:
         return ControlPlane(
             kind=PlaneKind.INSTANCE,
@@ -51,27 +50,105 @@ class LocalInstance:
             ports=await self._supervisor.allocate_ports(self._record.uid, karmada.port_names(self._settings)),
         )
 
-    async def prepare(self) -> None:
-        self._records.write(self._record)
+    def converging(self) -> list[Step]:
+        return [
+            Step("prepare", "reserving ports and a directory", self._prepare),
+            Step("certificates", "issuing certificates", self._certificates),
+            Step("control-plane", "starting etcd and the API server", self._control_plane),
+            Step("definitions", "installing Karmada's resource definitions", self._definitions),
+            Step("aggregated-api", "connecting the aggregated API server", self._aggregated_api),
+            Step("admission", "installing roles and admission webhooks", self._admission),
+            Step("controllers", "starting Karmada's controllers", self._controllers),
+            Step("retire", "removing what is no longer wanted", self._retire),
+        ]
+
+    def upgrading(self) -> list[Step]:
+        """Component by component: servers before those who call them, and each server's objects right after it."""
+        callers = [karmada.CONTROLLER_MANAGER, karmada.SCHEDULER]
+        if self._settings.search:
+            callers.append(karmada.SEARCH)
+        if self._settings.metrics_adapter:
+            callers.append(karmada.METRICS_ADAPTER)
+        if self._settings.descheduling is not None:
+            callers.append(karmada.DESCHEDULER)
+        callers += [karmada.estimator_of(cluster) for cluster in sorted(self._settings.running_estimators)]
+        return [
+            Step("snapshot", "taking a snapshot to return to", self._begin_upgrade),
+            Step("certificates", "issuing certificates", self._certificates),
+            Step("definitions", "upgrading Karmada's resource definitions", self._definitions),
+            self._replacing(karmada.AGGREGATED_APISERVER),
+            Step("aggregated-api", "connecting the aggregated API server", self._aggregated_api),
+            self._replacing(karmada.WEBHOOK),
+            Step("admission", "upgrading roles and admission webhooks", self._admission),
+            *map(self._replacing, callers),
+            Step("controllers", "connecting what is new", self._controllers),
+            Step("retire", "removing what is no longer wanted", self._retire),
+            Step("finish", "recording the new version", self._finish),
+        ]
+
+    def rolling_back(self, upgrade: Upgrade) -> list[Step]:
+        marked = msgspec.structs.replace(self._record, upgrade=msgspec.structs.replace(upgrade, abandoned=True))
+        return self._replacing_data(self._upgrade_snapshot, sha256=upgrade.sha256, marked=marked)
+
+    def restoring(self, path: Path, *, sha256: str) -> list[Step]:
+        return self._replacing_data(path, sha256=sha256, marked=msgspec.structs.replace(self._record, restoring=True))
+
+    def _replacing_data(self, path: Path, *, sha256: str, marked: Record) -> list[Step]:
+        async def verify() -> None:
+            await snapshot.verify(path, sha256=sha256)
+
+        async def unpack() -> None:
+            await snapshot.unpack(await self.plane(), self._engine, path)
+
+        async def stop() -> None:
+            self._records.write(marked)
+            await self._supervisor.delete_group(self._record.group)
+
+        async def swap() -> None:
+            await asyncio.to_thread(snapshot.put_in_place, await self.plane())
+
+        return [
+            Step("verify", "checking the snapshot", verify),
+            Step("unpack", "unpacking the snapshot", unpack),
+            Step("stop", "stopping the instance", stop),
+            Step("swap", "putting the earlier data in place", swap),
+            *self.converging(),
+            Step("finish", "recording that it is done", self._finish),
+        ]
+
+    def _replacing(self, component: str) -> Step:
+        async def replace() -> None:
+            plane = await self.plane()
+            name = plane.process(component)
+            # What is switched on together with the upgrade comes with the other controllers, and its API with it.
+            if await self._supervisor.status(name):
+                await self._supervisor.put(*(spec for spec in self._processes(plane) if spec.name == name))
+                await self._supervisor.wait_ready(name, timeout=READY_TIMEOUT)
+
+        return Step(f"upgrade-{component}", f"replacing {component} by {self._settings.version}", replace)
+
+    async def _prepare(self) -> None:
+        if self._records.read(self._record.uid) is None:
+            self._records.write(self._record)
         await self.plane()
 
-    async def certificates(self) -> None:
+    async def _certificates(self) -> None:
         await asyncio.to_thread(karmada.ensure_certificates, await self.plane(), self._settings)
 
-    async def control_plane(self) -> None:
+    async def _control_plane(self) -> None:
         plane = await self.plane()
         await self._supervisor.put(*karmada.control_plane(plane, self._engine, self._settings))
         await self._supervisor.wait_ready(plane.process("kube-apiserver"), timeout=READY_TIMEOUT)
 
-    async def definitions(self) -> None:
+    async def _definitions(self) -> None:
         async with self._bootstrap() as bootstrap:
             await bootstrap.apply_crds()
 
-    async def aggregated_api(self) -> None:
+    async def _aggregated_api(self) -> None:
         async with self._bootstrap() as bootstrap:
             await bootstrap.apply_aggregated_api()
 
-    async def admission(self) -> None:
+    async def _admission(self) -> None:
         plane = await self.plane()
         async with self._bootstrap() as bootstrap:
             await bootstrap.apply_roles()
@@ -79,83 +156,51 @@ class LocalInstance:
             await self._supervisor.wait_ready(plane.process(karmada.WEBHOOK), timeout=READY_TIMEOUT)
             await bootstrap.apply_admission()
 
-    async def controllers(self) -> None:
+    async def _controllers(self) -> None:
         plane = await self.plane()
         async with self._bootstrap() as bootstrap:
             await bootstrap.apply_estimator_services()
             await self._supervisor.put(*karmada.controllers(plane, self._engine, self._settings))
+            # Before waiting for the processes: search is not ready until its own API is there.
             await bootstrap.apply_addon_apis()
-        await self._supervisor.wait_ready(plane.group, timeout=READY_TIMEOUT)
+            # Not for the group: what is about to be retired may be ill, and that may be why it is.
+            wanted = [spec.name for spec in self._processes(plane)]
+            await self._supervisor.wait_ready(*wanted, timeout=READY_TIMEOUT)
+            await bootstrap.wait_addon_apis()
 
-    async def retire(self) -> None:
+    async def _retire(self) -> None:
         plane = await self.plane()
-        wanted = {spec.name for spec in self._specs(plane)}
+        wanted = {spec.name for spec in self._processes(plane)}
         present = {status.name for status in await self._supervisor.status(plane.group)}
         if surplus := present - wanted:
             await self._supervisor.delete(*surplus)
+        for path in karmada.retired_files(plane, self._settings):
+            path.unlink(missing_ok=True)
+        if self._records.require(self._record.uid).unfinished is None:
+            await self._forget_leftovers()
 
-    async def begin_upgrade(self) -> None:
-        current = self._records.require(self._record.uid)
-        if current.upgrade is None:
-            digest = await snapshot.save(await self.plane(), self._engine, self.upgrade_snapshot)
+    async def _begin_upgrade(self) -> None:
+        if self._records.require(self._record.uid).upgrade is None:
+            digest = await snapshot.save(await self.plane(), self._engine, self._upgrade_snapshot)
             upgrade = Upgrade(to=self._settings.version, sha256=digest)
-            self._records.write(msgspec.structs.replace(current, upgrade=upgrade))
+            self._records.write(msgspec.structs.replace(self._record, upgrade=upgrade))
 
-    def replacements(self) -> list[Step]:
-        """A step for each component that carries Karmada's version: servers before those who call them."""
-        components = [karmada.AGGREGATED_APISERVER, karmada.WEBHOOK, karmada.CONTROLLER_MANAGER, karmada.SCHEDULER]
-        if self._settings.search:
-            components.append(karmada.SEARCH)
-        if self._settings.metrics_adapter:
-            components.append(karmada.METRICS_ADAPTER)
-        if self._settings.descheduling is not None:
-            components.append(karmada.DESCHEDULER)
-            components += [karmada.estimator_port(cluster) for cluster in sorted(self._settings.estimators)]
-        return [
-            Step(f"upgrade-{name}", f"replacing {name} by {self._settings.version}", self._replacing(name))
-            for name in components
-        ]
-
-    async def end_upgrade(self) -> None:
-        """Record that the components now run the version of the settings; there is nothing left to return to."""
+    async def _finish(self) -> None:
+        """Record that the instance is whole and runs the version of the settings. There is no way back from here."""
         self._records.write(Record(self._record.uid, self._record.name, self._settings.version))
-        self.upgrade_snapshot.unlink(missing_ok=True)
+        await self._forget_leftovers()
 
-    def restoring(self, path: Path, *, sha256: str, replace_processes: bool) -> list[Step]:
-        async def stop() -> None:
-            await self._supervisor.stop(self._record.group)
+    async def _forget_leftovers(self) -> None:
+        """What an upgrade or a restore kept for the way back; a kill right after its end may have left it."""
+        self._upgrade_snapshot.unlink(missing_ok=True)
+        await asyncio.to_thread(snapshot.forget_leftovers, await self.plane())
 
-        async def restore() -> None:
-            await snapshot.restore(await self.plane(), self._engine, path, sha256=sha256)
+    @property
+    def _upgrade_snapshot(self) -> Path:
+        return self._records.directory(self._record.uid) / "before-upgrade.db"
 
-        async def start() -> None:
-            plane = await self.plane()
-            if replace_processes:
-                await self._supervisor.put(*self._specs(plane))
-            await self._supervisor.start(plane.group)
-            await self._supervisor.wait_ready(plane.group, timeout=READY_TIMEOUT)
-            await snapshot.forget_replaced(plane)
-
-        return [
-            Step("stop", "stopping the instance", stop),
-            Step("restore", "restoring the snapshot", restore),
-            Step("start", "starting the instance", start),
-        ]
-
-    def _replacing(self, component: str) -> Callable[[], Awaitable[None]]:
-        async def replace() -> None:
-            plane = await self.plane()
-            name = plane.process(component)
-            await self._supervisor.put(*(spec for spec in self._specs(plane) if spec.name == name))
-            await self._supervisor.wait_ready(name, timeout=READY_TIMEOUT)
-
-        return replace
-
-    def _specs(self, plane: ControlPlane) -> Sequence[ProcessSpec]:
-        return [
-            *karmada.control_plane(plane, self._engine, self._settings),
-            *karmada.controllers(plane, self._engine, self._settings),
-        ]
+    def _processes(self, plane: ControlPlane) -> Sequence[ProcessSpec]:
+        return karmada.processes(plane, self._engine, self._settings)
 
     @asynccontextmanager
     async def _bootstrap(self) -> AsyncIterator[Bootstrap]:

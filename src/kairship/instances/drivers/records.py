@@ -6,6 +6,7 @@ whatever was killed half way can be found, finished or removed, and nothing half
 
 import asyncio
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,10 +19,14 @@ _FILE = "instance.json"
 
 
 class Upgrade(msgspec.Struct, frozen=True):
-    """An upgrade that has begun: where to, and the digest of the snapshot that leads back."""
+    """An upgrade that has begun: where to, and the digest of the snapshot that leads back.
+
+    Once it is ``abandoned`` the only way is back: the data may be of either side.
+    """
 
     to: str
     sha256: str
+    abandoned: bool = False
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -29,11 +34,24 @@ class Record(msgspec.Struct, frozen=True):
     name: str
     version: str
     upgrade: Upgrade | None = None
+    restoring: bool = False
+    """A restore has stopped the instance and not ended: there may be no data in place."""
 
     @property
     def group(self) -> str:
         """The supervisor's name for the processes of this instance."""
         return f"{PlaneKind.INSTANCE.value}-{self.name}"
+
+    @property
+    def unfinished(self) -> str | None:
+        """What has begun and not ended, and what to do about it. Until then nothing else may change the instance."""
+        if self.restoring:
+            return f"a restore of {self.name} has not ended: run it again"
+        if self.upgrade is None:
+            return None
+        if self.upgrade.abandoned:
+            return f"the upgrade of {self.name} to {self.upgrade.to} is being rolled back: finish that first"
+        return f"the upgrade of {self.name} to {self.upgrade.to} has not ended: resume it or roll it back"
 
 
 class Records:
@@ -55,13 +73,19 @@ class Records:
             raise DriverError(f"this driver has no instance with UID {uid}")
         return record
 
+    def all(self) -> Iterator[Record]:
+        for path in self._planes.glob(f"[!.]*/{_FILE}"):
+            if record := self.read(path.parent.name):
+                yield record
+
     def write(self, record: Record) -> None:
         write_private(self.directory(record.uid) / _FILE, msgspec.json.encode(record))
 
     async def remove(self, uid: str) -> None:
         """Remove the directory of an instance with everything in it. Idempotent."""
         directory, leaving = self.directory(uid), self._planes / f".deleting-{uid}"
+        if leaving.exists():
+            await asyncio.to_thread(shutil.rmtree, leaving)
         if directory.exists():
-            await asyncio.to_thread(shutil.rmtree, leaving, ignore_errors=True)
             directory.rename(leaving)
-        await asyncio.to_thread(shutil.rmtree, leaving, ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, leaving)

@@ -1,0 +1,84 @@
+"""What the pool knows of a target, and the refusal that it gives while the target cannot be used."""
+
+import datetime as dt
+from enum import StrEnum
+
+import msgspec
+
+from kairship.kube import KubeError, TimedOut, TlsError, Unauthorized
+from kairship.kube.errors import ConnectFailed, Disconnected
+
+
+class TargetKind(StrEnum):
+    """What can be reached through the pool."""
+
+    INSTANCE = "instance"
+    CLUSTER = "cluster"
+
+
+class Reason(StrEnum):
+    """Why a target is connected or not."""
+
+    ANSWERS = "Answers"
+    NOT_READ_YET = "NotReadYet"
+    UNKNOWN = "Unknown"
+    NO_CREDENTIALS = "NoCredentials"
+    SECRET_MISSING = "SecretMissing"  # noqa: S105 - the name of a reason
+    SECRET_UNREADABLE = "SecretUnreadable"  # noqa: S105
+    KUBECONFIG_REFUSED = "KubeconfigRefused"
+    CONNECTING = "Connecting"
+    CONNECT_FAILED = "ConnectFailed"
+    TIMED_OUT = "TimedOut"
+    CERTIFICATE_REJECTED = "CertificateRejected"
+    CREDENTIAL_REJECTED = "CredentialRejected"
+    BAD_ANSWER = "BadAnswer"
+
+    @classmethod
+    def of(cls, error: KubeError) -> "Reason":
+        """What a failed probe means."""
+        match error:
+            case TimedOut():
+                return cls.TIMED_OUT
+            case TlsError():
+                return cls.CERTIFICATE_REJECTED
+            case Unauthorized():
+                return cls.CREDENTIAL_REJECTED
+            case ConnectFailed() | Disconnected():
+                return cls.CONNECT_FAILED
+            case _:
+                return cls.BAD_ANSWER
+
+
+class NotConnected(Exception):  # noqa: N818 - says what is the case
+    """There is no client for this target now; the message says why and what to do."""
+
+    def __init__(self, kind: TargetKind, name: str, reason: Reason, message: str) -> None:
+        super().__init__(f"{kind} {name!r} is not connected: {message}")
+        self.kind = kind
+        self.name = name
+        self.reason = reason
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """A target as it was last seen."""
+
+    kind: TargetKind
+    name: str
+    reachable: bool
+    reason: Reason
+    since: dt.datetime
+    """When `reachable` last changed, or when the target became known."""
+    message: str = ""
+    """Why it is not reachable and what to do."""
+    error: KubeError | None = None
+    """The last failure of a probe, also one that has not yet made the target count as unreachable."""
+    latency: float | None = None
+    """Seconds that the last answer took."""
+    server_version: str = ""
+    """Its Kubernetes version, as of the last answer."""
+
+    def refusal(self) -> NotConnected:
+        message = self.message
+        if self.error is not None:
+            message = f"no answer since {self.since:%Y-%m-%d %H:%M:%S} UTC: {message}"
+        return NotConnected(self.kind, self.name, self.reason, message)

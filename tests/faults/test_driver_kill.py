@@ -1,0 +1,144 @@
+"""The `local` driver killed between and inside its steps: whoever runs it again arrives where an undisturbed run does.
+
+Each test takes one instance through a series of runs. Every run but the last is killed, each at a later moment.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from support import mortal_driver
+from support.instances import BASIC, OwnInstance, own_instance
+
+from kairship.embedded import EmbeddedPlane
+from kairship.engine import Engine
+from kairship.instances.drivers import DriverError, run_steps
+from kairship.kube import Client, kinds
+
+PATIENCE = 110.0
+
+
+async def run_driver(instance: OwnInstance, action: str, *, die: str = "", backup: Path | None = None) -> int:
+    """One run of the driver in a process of its own; its exit code."""
+    order = mortal_driver.Order(
+        data_dir=str(instance.home.root),
+        action=action,
+        uid=instance.uid,
+        name=instance.name,
+        version=instance.version,
+        backup=str(backup or ""),
+        die=die,
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, mortal_driver.__file__, msgspec.json.encode(order).decode(), stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+    return process.returncode
+
+
+async def killed(instance: OwnInstance, action: str, *moments: str, backup: Path | None = None) -> None:
+    for moment in moments:
+        code = await run_driver(instance, action, die=moment, backup=backup)
+        assert code == -signal.SIGKILL, f"the run ended before {moment}"
+
+
+async def objects(client: Client) -> dict[str, set[str]]:
+    """The names of what an installation consists of."""
+    installed = (
+        kinds.CRDS,
+        kinds.API_SERVICES,
+        kinds.CLUSTER_ROLES,
+        kinds.MUTATING_WEBHOOKS,
+        kinds.VALIDATING_WEBHOOKS,
+        kinds.SERVICES,
+    )
+    return {kind.plural: {item["metadata"]["name"] for item in (await client.list(kind)).items} for kind in installed}
+
+
+async def test_a_creation_killed_after_every_step_and_inside_some(plane: EmbeddedPlane, engine: Engine) -> None:
+    instance = OwnInstance(plane, engine)
+    try:
+        # The renames are those of the record and of certificates: the tenth is a key whose certificate is missing.
+        await killed(instance, "converge", "rename 1", "step 1", "rename 10", "rename 11")
+        await killed(instance, "converge", *(f"step {position}" for position in range(2, 9)))
+        assert await run_driver(instance, "converge") == 0
+
+        assert set(await instance.pids()) == BASIC
+        health = await instance.driver.health(instance.uid)
+        assert [item for item in health if not item.healthy] == []
+        async with await instance.client() as disturbed, Client(await plane.instance_connection()) as undisturbed:
+            assert await objects(disturbed) == await objects(undisturbed)
+        assert await instance.restarted_by() == set()
+        assert not list(instance.directory.rglob(".*")), "half-written files"
+    finally:
+        await instance.delete()
+
+
+@pytest.fixture
+def backed_up(plane: EmbeddedPlane, engine: Engine, tmp_path: Path) -> Iterator[tuple[OwnInstance, Path]]:
+    with own_instance(plane, engine) as instance:
+        asyncio.run(instance.write("before"))
+        asyncio.run(instance.driver.backup(instance.uid, tmp_path / "backup"))
+        asyncio.run(instance.write("after"))
+        yield instance, tmp_path / "backup"
+
+
+async def test_a_restore_killed_around_the_swap_of_the_data(backed_up: tuple[OwnInstance, Path]) -> None:
+    instance, backup = backed_up
+    data, unpacked, replaced = (instance.directory / name for name in ("etcd", "etcd.unpacked", "etcd.replaced"))
+
+    # Verified; before and after the unpacked data gets its name. All the while the instance runs on.
+    await killed(instance, "restore", "step 1", "rename 1", "step 2", backup=backup)
+    assert await instance.marks() == {"before", "after"}
+    assert await instance.restarted_by() == set()
+    assert not unpacked.exists(), "converging removes what an abandoned restore unpacked"
+
+    # The second rename is that of the record, which must say what is going on before anything stops.
+    await killed(instance, "restore", "rename 2", backup=backup)
+    assert set(await instance.pids()) == BASIC
+    await killed(instance, "restore", "step 3", backup=backup)
+    assert await instance.supervisor.status(instance.group) == []
+
+    # From now on it says so already, and the second rename is the first of the swap.
+    await killed(instance, "restore", "rename 2", backup=backup)
+    assert (data.exists(), unpacked.exists(), replaced.exists()) == (True, True, False)
+    await killed(instance, "restore", "rename 3", backup=backup)
+    assert (data.exists(), unpacked.exists(), replaced.exists()) == (False, True, True)
+    with pytest.raises(DriverError, match=r"a restore .* has not ended"):
+        await instance.driver.converge(instance.desired())  # etcd would start empty
+
+    # Swapped; the control plane up; everything done but not recorded.
+    await killed(instance, "restore", "rename 2", "step 4", "step 7", "step 12", backup=backup)
+    assert await run_driver(instance, "restore", backup=backup) == 0
+    assert await instance.marks() == {"before"}
+    assert set(await instance.pids()) == BASIC
+    assert await instance.restarted_by() == set()
+    assert [path.name for path in instance.directory.glob("etcd*")] == ["etcd"]
+
+
+async def test_a_deletion_killed_anywhere(plane: EmbeddedPlane, engine: Engine) -> None:
+    instance = OwnInstance(plane, engine)
+    await run_steps((await instance.driver.converge(instance.desired()))[:3])
+    leaving = instance.home.planes / f".deleting-{instance.uid}"
+
+    await killed(instance, "delete", "removal 1")  # the logs
+    assert await instance.supervisor.status(instance.group) == []
+    await killed(instance, "delete", "step 1", "rename 1")
+    assert instance.directory.exists()
+    await killed(instance, "delete", "removal 1")
+    assert leaving.exists()
+    assert not instance.directory.exists()
+    assert await run_driver(instance, "delete") == 0
+    assert not leaving.exists()
+    assert not (instance.home.root / "logs" / instance.group).exists()
