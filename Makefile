@@ -13,7 +13,7 @@ down: $(STAMP)  ## stop the plane, keep its data
 	$(BIN)/kairship down
 
 test: lint  ## everything CI runs
-	$(BIN)/kairship engine build --group plane --group test
+	$(BIN)/kairship engine build --group plane --group test --group gen
 	$(BIN)/pytest -n 4 --dist worksteal --durations 15
 
 lint: $(STAMP)
@@ -23,7 +23,9 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 gen: $(STAMP)  ## everything that is generated; CI fails when it differs from what is committed
+	$(BIN)/kairship engine build --group gen
 	$(BIN)/python -m kairship.resources deploy/crds
+	$(BIN)/python api/generate.py
 
 bench: $(STAMP)  ## every benchmark; results in benchmarks/results/
 	$(BIN)/kairship engine build --group plane

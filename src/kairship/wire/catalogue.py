@@ -1,0 +1,144 @@
+"""The methods of the API with all that their options say: REST routes, permission, scope.
+
+Whoever needs to know something of a method (the REST transcoder, the gRPC server, the authoriser, the catalogue of
+permissions) finds it here, read once from the descriptors.
+"""
+
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from protobuf import DescMessage, DescMethod, Message
+
+from kairship.gen.google.api.annotations_pb import ext_http
+from kairship.gen.google.api.http_pb import HttpRule
+from kairship.gen.kairship.api.v1.access_pb import Scope, ext_filtered, ext_names, ext_permission, ext_scope, ext_strict
+from kairship.gen.kairship.v1alpha1 import (
+    aggregation_pb,
+    apiextensions_pb,
+    apps_pb,
+    autoscaling_pb,
+    batch_pb,
+    cloudshell_pb,
+    cluster_pb,
+    core_pb,
+    image_pb,
+    insight_pb,
+    instance_pb,
+    networking_pb,
+    policy_pb,
+    workspace_pb,
+)
+
+SERVICE_FILES = (
+    instance_pb,
+    cluster_pb,
+    apps_pb,
+    batch_pb,
+    core_pb,
+    networking_pb,
+    policy_pb,
+    autoscaling_pb,
+    apiextensions_pb,
+    aggregation_pb,
+    cloudshell_pb,
+    workspace_pb,
+    image_pb,
+    insight_pb,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """How a method is reached over REST."""
+
+    verb: str
+    """GET, POST, PUT, PATCH or DELETE."""
+    template: str
+    """The path; `{field}` stands for a field of the request, which may be followed by `:action`."""
+    body: str
+    """The field of the request that the body is, `*` for the whole request, empty for no body."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    service: str
+    """Name of the service without its package, as in the OpenAPI document: Instance, Apps …"""
+    name: str
+    path: str
+    """What gRPC calls it: /kairship.v1alpha1.Instance/GetInstance."""
+    request: type[Message[Any]]
+    reply: type[Message[Any]]
+    streams: bool
+    """Whether there are many replies."""
+    routes: tuple[Route, ...]
+    permission: str
+    scope: Scope
+    instance: str | None
+    """The field of the request that names the instance; None if the scope is the platform."""
+    namespace: str | None
+    """The field of the request that names the namespace; None unless the scope is a namespace."""
+    filtered: bool
+    """Whether it is enough to hold the permission on some part of the scope; the reply tells of such parts only."""
+    strict: bool
+    """Whether JSON fields that the request does not have are refused, and not only warned about."""
+
+
+@functools.cache
+def methods() -> Mapping[str, Method]:
+    """All methods by their gRPC path, in the order of the protos."""
+    found = (
+        _method(method) for file in SERVICE_FILES for service in file.desc().services for method in service.methods
+    )
+    return MappingProxyType({method.path: method for method in found})
+
+
+@functools.cache
+def descriptors() -> bytes:
+    """A serialized FileDescriptorSet of all protos, imported ones included: what gRPC reflection hands out."""
+    return importlib.resources.files("kairship.gen").joinpath("descriptors.binpb").read_bytes()
+
+
+def _method(method: DescMethod) -> Method:
+    options = method.proto.options
+    if options is None:
+        raise ValueError(f"{method} has no options: it needs a route, a permission and a scope")
+    scope = options[ext_scope]
+    in_instance = scope in (Scope.INSTANCE, Scope.NAMESPACE)
+    return Method(
+        service=method.parent.name,
+        name=method.name,
+        path=f"/{method.parent.type_name}/{method.name}",
+        request=method.input.type,
+        reply=method.output.type,
+        streams=method.method_kind == "server_streaming",
+        routes=_routes(options[ext_http]),
+        permission=options[ext_permission],
+        scope=scope,
+        instance=_naming(method.input, Scope.INSTANCE, "instance") if in_instance else None,
+        namespace=_naming(method.input, Scope.NAMESPACE, "namespace") if scope is Scope.NAMESPACE else None,
+        filtered=options[ext_filtered],
+        strict=options[ext_strict],
+    )
+
+
+def _naming(request: DescMessage, scope: Scope, usual: str) -> str:
+    """The field of a request that names what its scope is about."""
+    for field in request.fields:
+        options = field.proto.options
+        if options is not None and options[ext_names] is scope:
+            return field.local_name
+    for field in request.fields:
+        if field.name == usual:
+            return field.local_name
+    raise ValueError(f"{request} has a scope but no field {usual}, and no field is marked with `names`")
+
+
+def _routes(rule: HttpRule) -> tuple[Route, ...]:
+    if rule.pattern is None or not isinstance(rule.pattern.value, str):
+        raise ValueError(f"a route must have one of the verbs of HTTP: {rule}")
+    route = Route(verb=rule.pattern.field.upper(), template=rule.pattern.value, body=rule.body)
+    return (route, *(other for binding in rule.additional_bindings for other in _routes(binding)))

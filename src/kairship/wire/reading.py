@@ -1,0 +1,181 @@
+"""JSON into messages, so that whoever sent something wrong is told what and where.
+
+The library is fast and strict, but it stops at the first problem and does not say where it is, and it either refuses
+fields that it does not know or is silent about them (and about unknown names of enums with them). So a body that it
+takes is taken, which is nearly always; only one that it refuses is looked at again, slowly, to find out why.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from protobuf import (
+    DescEnum,
+    DescField,
+    DescFieldValueEnum,
+    DescFieldValueList,
+    DescFieldValueMap,
+    DescFieldValueMessage,
+    DescFieldValueScalar,
+    DescMessage,
+    Message,
+    ScalarType,
+    message_from_json_value,
+)
+
+JSON: TypeAlias = Any
+M = TypeVar("M", bound=Message[Any])
+
+_REFUSALS = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+class UnreadableError(ValueError):
+    """The JSON is not what the message needs. `path` leads to the place, empty if it is all of it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path = path
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Reading(Generic[M]):
+    message: M
+    ignored: tuple[str, ...]
+    """Paths of fields that the message does not have."""
+
+
+def read(kind: type[M], text: bytes, *, strict: bool) -> Reading[M]:
+    """Read a message. Fields that it does not have are refused if `strict`, else ignored and reported."""
+    parsed = _parse(text)
+    try:
+        return Reading(kind.from_json(text), ())
+    except json.JSONDecodeError as malformed:  # it is stricter than Python: a lone surrogate is no character
+        raise UnreadableError("", f"is not JSON: {malformed}") from malformed
+    except _REFUSALS as refusal:
+        reason = refusal
+    if not isinstance(parsed, dict):
+        raise UnreadableError("", "must be an object") from reason
+    ignored = tuple(_drop_unknown(kind.desc(), parsed, ""))
+    if ignored and strict:
+        raise UnreadableError(ignored[0], "there is no such field") from reason
+    try:
+        return Reading(message_from_json_value(kind, parsed), ignored)
+    except _REFUSALS as refusal:
+        raise _explain(kind.desc(), parsed, "") from refusal
+
+
+def _parse(text: bytes) -> JSON:
+    try:
+        return json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_refuse_constant)
+    except UnreadableError:
+        raise
+    except RecursionError:
+        raise UnreadableError("", "is nested too deeply") from None
+    except ValueError as malformed:
+        raise UnreadableError("", f"is not JSON: {malformed}") from malformed
+
+
+def _without_doubles(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Two readers of a field that is there twice may disagree about its value, and one of them may be a check."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise UnreadableError(next(name for name in names if names.count(name) > 1), "is there twice")
+    return found
+
+
+def _refuse_constant(name: str) -> JSON:
+    raise UnreadableError("", f"is not JSON: {name} is no value")
+
+
+def _members(message: DescMessage, value: dict[str, JSON], path: str) -> Iterator[tuple[str, str, DescField | None]]:
+    """Each member of an object as its name, its path and the field that it is, if it is one."""
+    fields = {name: field for field in message.fields for name in (field.name, field.json_name)}
+    for name in list(value):
+        yield name, f"{path}.{name}" if path else name, fields.get(name)
+
+
+def _inside(field: DescField, value: JSON, path: str) -> Iterator[tuple[str, DescMessage, dict[str, JSON]]]:
+    """The objects directly inside the value of a field that are messages, each with its path."""
+    match field.value:
+        case DescFieldValueMessage(message=message):
+            inner = [(path, message, value)]
+        case DescFieldValueList(element=DescMessage() as message) if isinstance(value, list):
+            inner = [(f"{path}[{index}]", message, item) for index, item in enumerate(value)]
+        case DescFieldValueMap(value=DescMessage() as message) if isinstance(value, dict):
+            inner = [(f"{path}[{key}]", message, item) for key, item in value.items()]
+        case _:
+            return
+    # Well-known types have a JSON of their own, which is not made of their fields.
+    yield from (
+        (p, m, v) for p, m, v in inner if isinstance(v, dict) and not m.type_name.startswith("google.protobuf.")
+    )
+
+
+def _drop_unknown(message: DescMessage, value: dict[str, JSON], path: str) -> Iterator[str]:
+    """Take the members out that the message has no fields for, and yield their paths."""
+    for name, place, field in _members(message, value, path):
+        if field is None:
+            del value[name]
+            yield place
+            continue
+        for inner_path, inner, inner_value in _inside(field, value[name], place):
+            yield from _drop_unknown(inner, inner_value, inner_path)
+
+
+def _explain(message: DescMessage, value: dict[str, JSON], path: str) -> UnreadableError:
+    """Where the problem is, as deep as it can be told, and what is expected there."""
+    for name, place, field in _members(message, value, path):
+        if field is None or _is_readable(message, {name: value[name]}):
+            continue
+        for inner_path, inner, inner_value in _inside(field, value[name], place):
+            if not _is_readable(inner, inner_value):
+                return _explain(inner, inner_value, inner_path)
+        return UnreadableError(place, f"must be {_expected(field)}")
+    return UnreadableError(path, "has fields that exclude each other")  # each of them alone is fine
+
+
+def _is_readable(message: DescMessage, value: dict[str, JSON]) -> bool:
+    try:
+        message_from_json_value(message.type, value)
+    except _REFUSALS:
+        return False
+    return True
+
+
+def _expected(field: DescField) -> str:
+    match field.value:
+        case DescFieldValueList(element=element):
+            return f"a list, and each item {_expected_value(element)}"
+        case DescFieldValueMap(value=value):
+            return f"an object, and each value {_expected_value(value)}"
+        case DescFieldValueMessage(message=element) | DescFieldValueEnum(enum=element):
+            return _expected_value(element)
+        case DescFieldValueScalar(scalar=scalar):
+            return _expected_value(scalar)
+
+
+def _expected_value(value: ScalarType | DescMessage | DescEnum) -> str:
+    match value:
+        case DescEnum():
+            return f"one of {', '.join(choice.name for choice in value.values)}"
+        case DescMessage():
+            return "an object"
+        case ScalarType.STRING:
+            return "a string"
+        case ScalarType.BYTES:
+            return "a string in base64"
+        case ScalarType.BOOL:
+            return "true or false"
+        case ScalarType.DOUBLE | ScalarType.FLOAT:
+            return "a number"
+        case ScalarType.INT64 | ScalarType.SINT64 | ScalarType.SFIXED64:
+            return "an integer of 64 bits"
+        case ScalarType.UINT64 | ScalarType.FIXED64:
+            return "an integer of 64 bits that is not negative"
+        case ScalarType.UINT32 | ScalarType.FIXED32:
+            return "an integer of 32 bits that is not negative"
+        case _:
+            return "an integer of 32 bits"
