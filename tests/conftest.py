@@ -13,7 +13,7 @@ from kairship.kube import Client, Connection, kinds
 
 
 class Kube:
-    """A real API server for tests of the client: the global cluster of the shared plane."""
+    """A real API server in which nothing acts by itself, for tests that bring their own objects and controllers."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -40,8 +40,8 @@ def plane(engine: Engine) -> EmbeddedPlane:
 
 
 @pytest.fixture(scope="session")
-def kube(plane: EmbeddedPlane) -> Kube:
-    return Kube(asyncio.run(plane.global_connection()))
+def kube(plane: EmbeddedPlane, engine: Engine) -> Kube:
+    return Kube(shared_plane.bring_up_quiet_cluster(plane, engine))
 
 
 @pytest.fixture

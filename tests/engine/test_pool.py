@@ -270,7 +270,7 @@ async def test_a_rotated_credential_is_used_at_once_and_the_old_client_ends_its_
     world: World, plane: EmbeddedPlane
 ) -> None:
     admin = await plane.instance_connection()
-    pki = Pki(plane.home.planes / plane.home.read().instance_uid / "pki")
+    pki = Pki(plane.home.planes / await plane.instance_uid() / "pki")
     issued = pki.ensure_client(world.own, authority="ca", common_name=world.own, organizations=["system:masters"])
     rotated = msgspec.structs.replace(admin, client_cert=issued.cert.read_bytes(), client_key=issued.key.read_bytes())
     # The relay breaks nothing here: it shows which connections are open.

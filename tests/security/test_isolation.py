@@ -42,9 +42,9 @@ class Planes:
         asyncio.run(self._find(plane))
 
     async def _find(self, plane: EmbeddedPlane) -> None:
-        record = plane.home.read()
+        instance_uid = await plane.instance_uid()
         self.connections = {"global": await plane.global_connection(), "instance": await plane.instance_connection()}
-        uids = {"global": record.global_uid, "instance": record.instance_uid}
+        uids = {"global": plane.home.read().global_uid, "instance": instance_uid}
         for path in plane.home.planes.glob("*/member.json"):
             member = msgspec.json.decode(path.read_bytes())
             name = member["spec"]["name"]
@@ -54,7 +54,7 @@ class Planes:
             self.directories[name] = plane.home.planes / uid
             self.etcd_ports[name] = (await plane.supervisor.allocate_ports(uid, ["etcd"]))["etcd"]
         aggregated = "karmada-aggregated-apiserver"
-        ports = await plane.supervisor.allocate_ports(record.instance_uid, [aggregated])
+        ports = await plane.supervisor.allocate_ports(instance_uid, [aggregated])
         self.aggregated_port = ports[aggregated]
 
     def pairs(self) -> list[tuple[str, str]]:

@@ -10,12 +10,16 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane, Home, demo
 from kairship.engine import Engine
+from kairship.kube import Connection
 from kairship.supervisor import daemon
 
 LOCATION = "KAIRSHIP_TEST_PLANE"
@@ -24,6 +28,7 @@ LOCATION = "KAIRSHIP_TEST_PLANE"
 INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_NEEDED = 512
 MEMBERS = demo.MEMBERS[:2]
+QUIET = "quiet"
 
 
 class Silent:
@@ -56,11 +61,34 @@ def discard() -> None:
 
 
 def bring_up(engine: Engine) -> EmbeddedPlane:
-    root = Path(os.environ[LOCATION])
-    plane = EmbeddedPlane(Home(root / "plane"), engine)
-    with (root / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (root / "up").exists():
-            asyncio.run(plane.up(Silent(), MEMBERS))
-            (root / "up").touch()
+    plane = EmbeddedPlane(Home(_root() / "plane"), engine)
+    _once("plane-is-up", lambda: plane.up(Silent(), MEMBERS))
     return plane
+
+
+def bring_up_quiet_cluster(plane: EmbeddedPlane, engine: Engine) -> Connection:
+    """A bare API server beside the plane in which nothing acts by itself, neither Kubernetes' controllers nor ours."""
+    names = kubernetes.MEMBER_PORTS
+    ports = asyncio.run(plane.supervisor.allocate_ports(QUIET, names))
+    quiet = ControlPlane(PlaneKind.MEMBER, QUIET, QUIET, plane.home.planes / QUIET, ports)
+
+    async def start() -> None:
+        kubernetes.ensure_certificates(quiet)
+        await plane.supervisor.put(kubernetes.etcd(quiet, engine), kubernetes.kube_apiserver(quiet, engine))
+        await plane.supervisor.wait_ready(quiet.group, timeout=120.0)
+
+    _once("quiet-cluster-is-up", start)
+    return quiet.connection()
+
+
+def _root() -> Path:
+    return Path(os.environ[LOCATION])
+
+
+def _once(what: str, bring_about: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """In the first worker that comes here; the others wait for it."""
+    with (_root() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (_root() / what).exists():
+            asyncio.run(bring_about())
+            (_root() / what).touch()

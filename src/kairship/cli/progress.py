@@ -50,6 +50,8 @@ class LiveReporter:
 
     def doing(self, subject: str, activity: str) -> None:
         known = self._subjects.setdefault(subject, _Subject())
+        if known.text == activity and known.end is None:
+            return  # somebody who polls may say the same thing many times
         known.text, known.end = activity, None
         self._line(f"{subject}: {activity}")
 

@@ -2,6 +2,8 @@
 
     plane.json    what `up` decided once (PlaneRecord); written first, so whatever lacks it is no plane
     planes/       a folder for each control plane, named by UID
+    roles/        kubeconfigs and tokens of the plane's own processes
+    backups/      backups of instances
     kubeconfig    for people: a context for every control plane
     supervisor/   the supervisor's own
     logs/         what the processes write
@@ -28,8 +30,10 @@ FORMAT = 1
 ROOM_TO_CREATE = 1024**3
 ROOM_TO_START = 128 * 1024**2
 
-_RECORD, _LOCK, _KUBECONFIG, _PLANES = "plane.json", "lock", "kubeconfig", "planes"
-_OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", _PLANES, "supervisor", "logs", _LOCK)
+_RECORD, _LOCK, _KUBECONFIG = "plane.json", "lock", "kubeconfig"
+_PLANES, _ROLES, _BACKUPS = "planes", "roles", "backups"
+_FOLDERS = (_PLANES, _ROLES, _BACKUPS, "supervisor", "logs")
+_OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", *_FOLDERS, _LOCK)
 _NOBODYS = ("lost+found",)
 
 
@@ -50,7 +54,6 @@ class PlaneRecord(msgspec.Struct, frozen=True):
 
     format: int
     global_uid: str
-    instance_uid: str
     demo_members: tuple[str, ...] = ()
     """The members that the first `up` was asked for: one that goes on after it was interrupted finds them here."""
     demo_created: bool = False
@@ -76,6 +79,14 @@ class Home:
     @property
     def planes(self) -> Path:
         return self.root / _PLANES
+
+    @property
+    def roles(self) -> Path:
+        return self.root / _ROLES
+
+    @property
+    def backups(self) -> Path:
+        return self.root / _BACKUPS
 
     @property
     def is_default(self) -> bool:
@@ -124,7 +135,6 @@ class Home:
         record = PlaneRecord(
             format=FORMAT,
             global_uid=str(uuid.uuid4()),
-            instance_uid=str(uuid.uuid4()),
             demo_members=tuple(demo_members),
         )
         self.write(record)

@@ -1,8 +1,9 @@
 """Bringing the whole plane up and down.
 
-`up` starts every control plane at once: they share nothing but the two cores. It is level-triggered: it looks at what
-is there and does what is missing, so a second `up` on a healthy plane changes nothing, on a broken one it repairs, and
-after an interrupted one it goes on. What `member stop` stopped stays stopped.
+`up` starts the global cluster and the members at once: they share nothing but the two cores. The instance comes from
+the controller-manager, as it would for anybody who creates an `Instance`. `up` is level-triggered: it looks at what
+is there and does what is missing, so a second `up` on a healthy plane changes nothing, on a broken one it repairs,
+and after an interrupted one it goes on. What `member stop` stopped stays stopped.
 """
 
 import asyncio
@@ -14,15 +15,15 @@ import msgspec
 import psutil
 
 from kairship.controlplane import ControlPlane, PlaneKind
-from kairship.controlplane.karmada import KarmadaSettings
 from kairship.controlplane.pki import write_private
-from kairship.embedded import clusters, demo, supervision
+from kairship.embedded import clusters, demo, roles, supervision
+from kairship.embedded.demo_instance import DemoInstance
 from kairship.embedded.home import ROOM_TO_START, Home, PlaneRecord
 from kairship.embedded.kubeconfig import render_kubeconfig
 from kairship.embedded.members import MemberError, Members, MemberSpec, MemberState
-from kairship.embedded.report import Reporter, StepReporter
+from kairship.embedded.report import Reporter
 from kairship.engine import Engine, Group
-from kairship.instances.drivers import DesiredInstance, LocalDriver, run_steps
+from kairship.instances.drivers import LocalDriver
 from kairship.kube import Client, Connection
 from kairship.supervisor import NotReady, ProcessStatus, State, SupervisorClient, SupervisorError, Unready
 from kairship.supervisor.layout import Layout
@@ -42,6 +43,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     global_server: str
     instance_server: str
+    """Empty when somebody has deleted the demo instance."""
     members: tuple[str, ...]
     stopped_members: tuple[str, ...]
     """Those that `member stop` stopped."""
@@ -83,7 +85,7 @@ class EmbeddedPlane:
             repaired=repaired if record.demo_created else (),
             seconds=time.monotonic() - begin,
             global_server=global_server,
-            instance_server=instance.server,
+            instance_server=instance.server if instance else "",
             members=tuple(member.spec.name for member in members),
             stopped_members=tuple(member.spec.name for member in members if member.state is MemberState.STOPPED),
             kubeconfig=str(self.home.kubeconfig),
@@ -103,7 +105,15 @@ class EmbeddedPlane:
         await self._write_kubeconfig()
 
     async def instance_connection(self) -> Connection:
-        return await self.driver.connection(self.home.read().instance_uid)
+        """How to reach the demo instance with every right."""
+        return await self.driver.connection(await self.instance_uid())
+
+    async def instance_uid(self) -> str:
+        async with Client(await self.global_connection()) as client:
+            instance = await self._demo(client).get()
+        if instance is None:
+            raise MemberError(f"the instance {demo.INSTANCE} has been deleted: there is nothing to join or leave")
+        return instance.metadata.uid
 
     async def global_connection(self) -> Connection:
         return (await self._global_plane(self.home.read())).connection()
@@ -149,55 +159,66 @@ class EmbeddedPlane:
             if status.state in _SICK or (status.state is State.STARTING and status.last_exit)
         )
 
-    async def _converge(self, record: PlaneRecord, reporter: Reporter) -> tuple[str, Connection]:
-        """The addresses of the global cluster and the instance, once all that should run does."""
+    async def _converge(self, record: PlaneRecord, reporter: Reporter) -> tuple[str, Connection | None]:
+        """The address of the global cluster, and the instance, once all that should run does."""
         names = [spec.name for spec in self.members.specs()]
         async with asyncio.TaskGroup() as group:
-            global_cluster = group.create_task(self._global_cluster(record, reporter))
-            running_instance = group.create_task(self._instance(record, reporter))
+            management = group.create_task(self._management(record, reporter))
             for name in names:
                 group.create_task(self.members.run(name, reporter))
-        instance = running_instance.result()
-        async with asyncio.TaskGroup() as group:
-            for name in names:
-                group.create_task(self.members.join(name, instance, reporter))
+        global_server, instance = management.result()
+        if instance is not None:
+            async with asyncio.TaskGroup() as group:
+                for name in names:
+                    group.create_task(self.members.join(name, instance, reporter))
+            if not record.demo_created:
+                await self._create_workload(instance, reporter)
         if not record.demo_created:
-            await self._create_demo(instance, reporter)
             self.home.write(msgspec.structs.replace(record, demo_created=True))
-        return global_cluster.result().server, instance
+        return global_server, instance
+
+    async def _management(self, record: PlaneRecord, reporter: Reporter) -> tuple[str, Connection | None]:
+        """The global cluster, the processes that manage the plane, and the instance that they make."""
+        subject = "global cluster"
+        reporter.doing(subject, "starting etcd and the API server")
+        plane = await self._global_plane(record)
+        await clusters.run(self.supervisor, self._engine, plane)
+        reporter.done(subject, plane.server)
+        async with Client(plane.connection()) as client:
+            await self._run_controllers(client, plane, reporter)
+            instance = await self._demo(client).ensure(reporter, create=not record.demo_created)
+        return plane.server, None if instance is None else await self.driver.connection(instance.metadata.uid)
+
+    async def _run_controllers(self, client: Client, plane: ControlPlane, reporter: Reporter) -> None:
+        subject = "controllers"
+        reporter.doing(subject, "installing our kinds")
+        await roles.install(client)
+        reporter.doing(subject, "starting the controller-manager")
+        await self.supervisor.put(*await roles.processes(self.supervisor, plane, self.home))
+        await self.supervisor.wait_ready(roles.GROUP, timeout=clusters.READY_TIMEOUT)
+        reporter.done(subject, "the controller-manager runs")
+
+    def _demo(self, client: Client) -> DemoInstance:
+        return DemoInstance(client, driver=self.driver, supervisor=self.supervisor)
 
     async def _write_kubeconfig(self) -> tuple[str, ...]:
         """One kubeconfig with a context for every control plane; the demo instance is the current one."""
-        connections = {demo.INSTANCE: await self.instance_connection(), "global": await self.global_connection()}
+        connections = {"global": await self.global_connection()}
+        async with Client(connections["global"]) as client:
+            if instance := await self._demo(client).get():
+                connections = {demo.INSTANCE: await self.driver.connection(instance.metadata.uid)} | connections
         for member in await self.members.overview():
             if member.state is not MemberState.DOWN:  # else it may not have got as far as certificates
                 connections[member.spec.name] = await self.members.connection(member.spec.name)
         write_private(self.home.kubeconfig, render_kubeconfig(connections))
         return tuple(connections)
 
-    async def _global_cluster(self, record: PlaneRecord, reporter: Reporter) -> ControlPlane:
-        subject = "global cluster"
-        reporter.doing(subject, "starting etcd and the API server")
-        plane = await self._global_plane(record)
-        await clusters.run(self.supervisor, self._engine, plane)
-        reporter.done(subject, plane.server)
-        return plane
-
     async def _global_plane(self, record: PlaneRecord) -> ControlPlane:
         return await clusters.control_plane(
             self.supervisor, self.home.planes, kind=PlaneKind.GLOBAL, name="global", uid=record.global_uid
         )
 
-    async def _instance(self, record: PlaneRecord, reporter: Reporter) -> Connection:
-        subject = f"instance {demo.INSTANCE}"
-        settings = KarmadaSettings(version=self.driver.versions()[0])
-        desired = DesiredInstance(uid=record.instance_uid, name=demo.INSTANCE, settings=settings)
-        await run_steps(await self.driver.converge(desired), StepReporter(reporter, subject))
-        connection = await self.driver.connection(record.instance_uid)
-        reporter.done(subject, f"Karmada {settings.version}, {connection.server}")
-        return connection
-
-    async def _create_demo(self, instance: Connection, reporter: Reporter) -> None:
+    async def _create_workload(self, instance: Connection, reporter: Reporter) -> None:
         reporter.doing("demo", "placing a Deployment in the members")
         async with Client(instance) as client:
             for item in demo.workload():

@@ -14,7 +14,7 @@ from kairship.embedded import Home
 from kairship.embedded.home import FORMAT, PlaneRecord
 from kairship.supervisor import daemon
 
-RECORD = PlaneRecord(format=FORMAT, global_uid="g", instance_uid="i", demo_created=True)
+RECORD = PlaneRecord(format=FORMAT, global_uid="g", demo_created=True)
 
 
 def plane_on_disk(home: Home, content: bytes | None = None) -> None:

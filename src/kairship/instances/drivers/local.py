@@ -102,6 +102,10 @@ class LocalDriver:
             for status in statuses
         ]
 
+    async def missing(self, desired: DesiredInstance) -> Sequence[str]:
+        """Processes that a running instance should have and the supervisor does not know: somebody removed them."""
+        return await self._instance(self._records.require(desired.uid), desired.settings).missing()
+
     async def backup(self, uid: str, directory: Path) -> Backup:
         record = self._records.require(uid)
         _refuse_unfinished(record)

@@ -62,6 +62,11 @@ class LocalInstance:
             Step("retire", "removing what is no longer wanted", self._retire),
         ]
 
+    async def missing(self) -> list[str]:
+        plane = await self.plane()
+        present = {status.name for status in await self._supervisor.status(plane.group)}
+        return sorted({spec.name for spec in self._processes(plane)} - present)
+
     def upgrading(self) -> list[Step]:
         """Component by component: servers before those who call them, and each server's objects right after it."""
         callers = [karmada.CONTROLLER_MANAGER, karmada.SCHEDULER]

@@ -1,0 +1,27 @@
+"""`kairship controller-manager`: the process that runs the controllers; one of its replicas leads."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kairship.controllers import process
+
+
+def controller_manager(
+    kubeconfig: Annotated[Path, typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False)],
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Whose supervisor runs local instances; without it there is no such driver.")
+    ] = None,
+    backups: Annotated[Path | None, typer.Option(help="Where backups are kept; below --data-dir by default.")] = None,
+    host: Annotated[str, typer.Option(help="Where health and metrics are served.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 0,
+) -> None:
+    """Run the controllers against a global cluster. Started by `kairship up`, and by a Deployment in production."""
+    kept = backups or (data_dir / "backups" if data_dir else None)
+    if kept is None:
+        raise typer.BadParameter("without --data-dir, --backups must say where backups are kept")
+    asyncio.run(
+        process.run(process.Settings(kubeconfig=kubeconfig, backups=kept, data_dir=data_dir, host=host, port=port))
+    )

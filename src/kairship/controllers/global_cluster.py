@@ -1,0 +1,104 @@
+"""What the controllers read of the global cluster: the kinds, and of each the part that wakes them.
+
+Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from kairship.kube import Client, Resource, kinds
+from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection
+from kairship.resources import (
+    INSTANCES,
+    MEMBERSHIPS,
+    Definition,
+    DriverName,
+    InstanceSpec,
+    InstanceStatus,
+    SecretReference,
+)
+
+NAMESPACE = "kairship-system"
+"""Where Secrets and leases of the plane are."""
+
+KUBECONFIG = "kubeconfig"
+"""The key of a kubeconfig in a Secret."""
+
+
+def resource_of(definition: Definition) -> Resource:
+    return Resource.of(definition.api_version, definition.plural, kind=definition.kind, namespaced=False)
+
+
+INSTANCE = resource_of(INSTANCES)
+MEMBERSHIP = resource_of(MEMBERSHIPS)
+
+
+class _Adopted(msgspec.Struct, frozen=True, rename="camel"):
+    driver: DriverName
+    kubeconfig_secret: SecretReference | None = None
+
+
+class WantedInstance(msgspec.Struct, frozen=True):
+    """That an instance is asked for, in which generation, and the Secret by which it is adopted."""
+
+    metadata: Metadata
+    spec: _Adopted
+
+
+class ObservedInstance(msgspec.Struct, frozen=True):
+    """An instance with its status, for those who compare what they find with what it says."""
+
+    metadata: Metadata
+    spec: InstanceSpec
+    status: InstanceStatus = InstanceStatus()
+
+
+class _Joined(msgspec.Struct, frozen=True):
+    instance: str
+
+
+class JoinedCluster(msgspec.Struct, frozen=True):
+    """That a cluster belongs to an instance."""
+
+    metadata: Metadata
+    spec: _Joined
+
+
+class SecretFingerprint(msgspec.Struct):
+    """That a Secret has changed. Its content is forgotten as soon as it is decoded."""
+
+    metadata: Metadata
+    data: dict[str, str] | str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, dict):
+            self.data = hashlib.sha256(msgspec.json.encode(self.data, order="sorted")).hexdigest()
+
+
+class GlobalCluster:
+    """The reflectors of one term. Controllers that need the same one share it."""
+
+    def __init__(self, client: Client, *, clock: Clock, metrics: Metrics) -> None:
+        self.wanted = Reflector(client, Selection(INSTANCE, WantedInstance), clock=clock, metrics=metrics)
+        self.observed = Reflector(client, Selection(INSTANCE, ObservedInstance), clock=clock, metrics=metrics)
+        self.memberships = Reflector(client, Selection(MEMBERSHIP, JoinedCluster), clock=clock, metrics=metrics)
+        self.secrets = Reflector(
+            client, Selection(kinds.SECRETS, SecretFingerprint, namespace=NAMESPACE), clock=clock, metrics=metrics
+        )
+
+    def instances_adopted_by(self, secret: SecretFingerprint) -> Iterable[Key]:
+        for instance in self.wanted.store:
+            reference = instance.spec.kubeconfig_secret
+            if reference is not None and reference.name == secret.metadata.name:
+                yield instance_key(instance.metadata.name)
+
+
+def instance_key(name: str) -> Key:
+    """In a group of its own: instances do not wait for each other."""
+    return Key(name, group=name)
+
+
+def instance_of(membership: JoinedCluster) -> Iterable[Key]:
+    return (instance_key(membership.spec.instance),)

@@ -1,0 +1,177 @@
+"""The process `kairship controller-manager`: any number of replicas, of which one leads and runs the controllers.
+
+Everything runs in one event loop, but for the renewal of the lease, which has a thread of its own. Each term has a
+client that is fenced by it, and drivers, a pool and controllers of its own: what one term has learned does not outlive
+it. On SIGTERM the work is stopped first, then the lease released, then the process ends.
+"""
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+from prometheus_client import CollectorRegistry
+
+from kairship.controllers import lifecycle, status_sync
+from kairship.controllers.endpoints import serving
+from kairship.controllers.global_cluster import NAMESPACE, GlobalCluster, instance_key
+from kairship.controllers.lifecycle import lifecycle_controller
+from kairship.controllers.status_sync import status_sync_controller
+from kairship.engine import Engine
+from kairship.instances.drivers import Driver, DriverError, LocalDriver
+from kairship.instances.drivers.external import ExternalDriver
+from kairship.instances.pool import Health, Pool, PoolMetrics, TargetKind
+from kairship.instances.pool_sources import KubeconfigMissing, read_kubeconfig
+from kairship.kube import Connection, KubeError
+from kairship.reconcile import (
+    Clock,
+    Elector,
+    FencedBy,
+    InterceptedClient,
+    Interceptor,
+    LeaderTerm,
+    LeaseName,
+    Manager,
+    Metrics,
+    SystemClock,
+    Timing,
+)
+from kairship.resources import DriverName
+from kairship.supervisor import SupervisorClient, Term
+
+LEASE = LeaseName(NAMESPACE, "kairship-controller-manager")
+USER_AGENT = "kairship-controller-manager"
+
+log = structlog.get_logger(__name__)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the process runs."""
+
+    kubeconfig: Path
+    """Leads to the global cluster. A token file in it is read again as it rotates."""
+    backups: Path
+    """Where backups of instances are kept."""
+    data_dir: Path | None = None
+    """The data directory whose supervisor runs instances of the driver `local`; without it there is no such driver."""
+    host: str = "127.0.0.1"
+    port: int = 0
+    """Of health and metrics; 0 takes any that is free."""
+    lease: LeaseName = LEASE
+    """What the replicas contend for. Those of another plane that shares a supervisor need another one."""
+    timing: Timing = Timing()
+
+
+async def run(settings: Settings, *, interceptors: Sequence[Interceptor] = ()) -> None:
+    """Until SIGTERM or SIGINT. `interceptors` are around every call of a controller to the global cluster."""
+    _log_as_json()
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    engine = await Engine.find() if settings.data_dir is not None else None
+    work = asyncio.create_task(ControllerManager(settings, engine, interceptors).run())
+    waiting = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        work.cancel()
+        await asyncio.wait((work,))
+    if not work.cancelled():
+        work.result()
+
+
+def _log_as_json() -> None:
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ]
+    )
+
+
+class ControllerManager:
+    """One replica."""
+
+    def __init__(self, settings: Settings, engine: Engine | None, interceptors: Sequence[Interceptor] = ()) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._interceptors = tuple(interceptors)
+        self._connection = Connection.from_kubeconfig(settings.kubeconfig)
+        self._clock: Clock = SystemClock()
+        self._registry = CollectorRegistry()
+        self._metrics = Metrics(self._registry)
+        self._pool_metrics = PoolMetrics(self._registry)
+        self._manager: Manager | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        elector = Elector(
+            self._connection,
+            self._settings.lease,
+            metrics=self._metrics,
+            clock=self._clock,
+            timing=self._settings.timing,
+        )
+        async with serving(
+            self._settings.host, self._settings.port, registry=self._registry, manager=lambda: self._manager
+        ):
+            await elector.run(self._lead)
+
+    async def _lead(self, term: LeaderTerm) -> None:
+        interceptors = (FencedBy(term), *self._interceptors)
+        async with InterceptedClient(self._connection, interceptors=interceptors, user_agent=USER_AGENT) as client:
+            cluster = GlobalCluster(client, clock=self._clock, metrics=self._metrics)
+            drivers = self._drivers(client, cluster, term)
+            pool = Pool(client, clock=self._clock, metrics=self._metrics, pool_metrics=self._pool_metrics)
+            controllers = (
+                lifecycle_controller(
+                    cluster,
+                    drivers=drivers,
+                    clock=self._clock,
+                    settings=lifecycle.Settings(backups=self._settings.backups),
+                ),
+                status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
+            )
+            manager = Manager(controllers, client=client, clock=self._clock, metrics=self._metrics, term=term)
+
+            def look_again(health: Health) -> None:
+                if health.kind is TargetKind.INSTANCE:
+                    manager.add(status_sync.NAME, instance_key(health.name))
+
+            pool.subscribe(look_again)
+            self._manager = manager
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(pool.run())
+                    await manager.run()
+            finally:
+                self._manager = None
+
+    def _drivers(
+        self, client: InterceptedClient, cluster: GlobalCluster, term: LeaderTerm
+    ) -> Mapping[DriverName, Driver]:
+        async def kubeconfig_of(uid: str) -> bytes:
+            return await _kubeconfig_of(client, cluster, uid)
+
+        drivers: dict[DriverName, Driver] = {DriverName.EXTERNAL: ExternalDriver(kubeconfig_of)}
+        if self._settings.data_dir is not None and self._engine is not None:
+            supervisor = SupervisorClient(self._settings.data_dir, Term(term.scope, term.number))
+            drivers[DriverName.LOCAL] = LocalDriver(self._settings.data_dir, engine=self._engine, supervisor=supervisor)
+        return drivers
+
+
+async def _kubeconfig_of(client: InterceptedClient, cluster: GlobalCluster, uid: str) -> bytes:
+    """The kubeconfig in the Secret by which an instance is adopted."""
+    for instance in cluster.wanted.store:
+        if instance.metadata.uid == uid and instance.spec.kubeconfig_secret is not None:
+            try:
+                return await read_kubeconfig(client, instance.spec.kubeconfig_secret.name)
+            except (KubeError, KubeconfigMissing) as error:
+                raise DriverError(f"the kubeconfig of {instance.metadata.name} cannot be read: {error}") from error
+    raise DriverError(f"no instance with UID {uid} names a Secret with a kubeconfig")

@@ -1,0 +1,141 @@
+"""The plane's own processes, run as they are in production: each a ServiceAccount of the global cluster.
+
+`install` puts our kinds, the accounts and their rights into the global cluster; `processes` are the specifications for
+the supervisor. A process knows its kubeconfig, which names a token file; the token keeper keeps that file fresh.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kairship.controllers import rbac
+from kairship.controllers.global_cluster import NAMESPACE, resource_of
+from kairship.controlplane import ControlPlane, kubernetes
+from kairship.controlplane.pki import write_private
+from kairship.embedded.home import Home
+from kairship.instances.drivers.waiting import until
+from kairship.kube import Client, Connection, NotFound, TooManyRequests
+from kairship.resources import DEFINITIONS, admission_policies, crds
+from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
+
+GROUP = "kairship"
+CONTROLLER_MANAGER = f"{GROUP}/controller-manager"
+TOKEN_KEEPER = f"{GROUP}/token-keeper"
+FIELD_MANAGER = "kairship"
+PATIENCE = 60.0
+
+_KEEPER = "kairship:token-keeper"
+_ACCOUNTS = (rbac.ACCOUNT,)
+_PORTS = ("token-keeper", "controller-manager")
+_RBAC = "rbac.authorization.k8s.io"
+
+Manifest = dict[str, Any]
+
+
+async def install(client: Client) -> None:
+    """Everything of ours that the global cluster must know. Idempotent."""
+    await _apply(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    for manifest in (*crds(), *rbac.manifests(), *_keeper_rights()):
+        await _apply(client, manifest)
+    await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
+    for manifest in admission_policies():
+        await _apply(client, manifest)
+
+
+async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Home) -> list[ProcessSpec]:
+    """What runs the plane. Writes the kubeconfigs that they read."""
+    ports = await supervisor.allocate_ports(GROUP, _PORTS)
+    directory = home.roles
+    kubernetes.ensure_user(plane, "token-keeper", common_name=_KEEPER)
+    for account in _ACCOUNTS:
+        connection = Connection(
+            server=plane.server,
+            ca=plane.pki.authority_bundle("ca"),
+            token_file=str(directory / f"{account}.token"),
+        )
+        write_private(directory / f"{account}.kubeconfig", connection.to_kubeconfig(name="global", user=account))
+    return [
+        _token_keeper(plane, directory, ports),
+        _controller_manager(plane, home, ports),
+    ]
+
+
+def _token_keeper(plane: ControlPlane, directory: Path, ports: Mapping[str, int]) -> ProcessSpec:
+    kubeconfig = plane.kubeconfig("token-keeper")
+    return ProcessSpec(
+        name=TOKEN_KEEPER,
+        argv=(
+            sys.executable,
+            "-m",
+            "kairship.embedded.token_keeper",
+            f"--kubeconfig={kubeconfig}",
+            f"--namespace={NAMESPACE}",
+            f"--directory={directory}",
+            *(f"--account={account}" for account in _ACCOUNTS),
+            f"--port={ports['token-keeper']}",
+        ),
+        cwd=str(directory),
+        after=(plane.process("kube-apiserver"),),
+        probe=TcpProbe(port=ports["token-keeper"]),
+        files=(str(kubeconfig),),
+        ports=(ports["token-keeper"],),
+    )
+
+
+def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int]) -> ProcessSpec:
+    kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
+    port = ports["controller-manager"]
+    return ProcessSpec(
+        name=CONTROLLER_MANAGER,
+        argv=(
+            sys.executable,
+            "-m",
+            "kairship",
+            "controller-manager",
+            f"--kubeconfig={kubeconfig}",
+            f"--data-dir={home.root}",
+            f"--backups={home.backups}",
+            f"--port={port}",
+        ),
+        cwd=str(home.roles),
+        after=(TOKEN_KEEPER, plane.process("kube-apiserver")),
+        probe=HttpProbe(url=f"http://127.0.0.1:{port}/readyz"),
+        files=(str(kubeconfig),),
+        ports=(port,),
+        # Work in progress is stopped and the lease released: then another may lead at once.
+        stop_timeout=15.0,
+    )
+
+
+def _keeper_rights() -> list[Manifest]:
+    metadata = {"name": "kairship-token-keeper", "namespace": NAMESPACE}
+    rule = {
+        "apiGroups": [""],
+        "resources": ["serviceaccounts/token"],
+        "resourceNames": list(_ACCOUNTS),
+        "verbs": ["create"],
+    }
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": metadata["name"]},
+            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": _KEEPER}],
+        },
+    ]
+
+
+async def _served(client: Client) -> str | None:
+    for definition in DEFINITIONS:
+        try:
+            await client.list(resource_of(definition), limit=1)
+        except (NotFound, TooManyRequests):
+            return f"{definition.plural} are not served yet"
+    return None
+
+
+async def _apply(client: Client, manifest: Manifest) -> None:
+    await client.apply_object(manifest, field_manager=FIELD_MANAGER)
