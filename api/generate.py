@@ -5,23 +5,42 @@
     python api/generate.py --publish       also declare the protos as they are published: api/image.binpb
 
 A change that would break clients of what was published is refused (`buf breaking`). `--publish` belongs to a release.
-Nothing is downloaded: buf and protoc-gen-py are Python packages, protoc-gen-openapiv2 is a binary of the engine.
+
+Protos of others are not kept in this folder: each run copies it into a temporary workspace and adds them there, from
+packages that are locked by hash. Google's come from a Python package, those of buf.validate from a Go module that
+engine/openapi requires, at the version that the Python package protovalidate implements. After `kairship engine build
+--group gen` nothing is downloaded: that fetches the module with the sources of protoc-gen-openapiv2; buf and
+protoc-gen-py are Python packages.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from importlib.metadata import distribution
 from pathlib import Path
 
-from kairship.engine import Engine
+from kairship.engine import Engine, lock, toolchain
+from kairship.engine.progress import silent
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGE = Path("api/image.binpb")
 OPENAPI = Path("api/openapi/kairship.json")
 DESCRIPTORS = Path("src/kairship/gen/descriptors.binpb")
+
+# What ours import, and what google.rpc.Status carries in `details`.
+GOOGLE = (
+    "google/api/annotations.proto",
+    "google/api/http.proto",
+    "google/rpc/error_details.proto",
+    "google/rpc/status.proto",
+)
+VALIDATE = "buf/validate/validate.proto"
+VALIDATE_MODULE = "github.com/bufbuild/protovalidate"
 
 # What protoc-gen-openapiv2 cannot know: where packages are merged into one document, there is no file to say it in.
 ABOUT = {
@@ -44,20 +63,74 @@ ABOUT = {
 
 
 class Buf:
-    """The command `buf`, with the plugins that the templates name on its path."""
+    """The command `buf` in a workspace, with the plugins that the templates name on its path."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, workspace: Path, engine: Engine) -> None:
         tools = Path(sys.executable).parent
         plugins = engine.binary("protoc-gen-openapiv2").parent
+        self._workspace = workspace
         self._buf = tools / "buf"
         self._environment = os.environ | {"PATH": os.pathsep.join(map(str, (tools, plugins, os.environ["PATH"])))}
 
     def __call__(self, *arguments: str | Path) -> None:
-        subprocess.run([self._buf, *arguments], cwd=ROOT, env=self._environment, check=True, timeout=120)
+        subprocess.run([self._buf, *arguments], cwd=self._workspace, env=self._environment, check=True, timeout=120)
+
+
+def gather(workspace: Path, engine: Engine) -> None:
+    """Fill a workspace: this folder, and beside our protos those of others."""
+    api = workspace / "api"
+    shutil.copytree(ROOT / "api", api)
+    package = distribution("googleapis-common-protos")
+    sources = {name: Path(str(package.locate_file(name))) for name in GOOGLE}
+    sources[VALIDATE] = validate_module(engine) / "proto/protovalidate" / VALIDATE
+    for name, source in sources.items():
+        (api / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, api / name)
+
+
+def validate_module(engine: Engine) -> Path:
+    """Where Go keeps the module that has buf.validate; fetched where it is missing, and checked against go.sum."""
+    requiring = engine.catalogue.find("protoc-gen-openapiv2").pinned
+    go = asyncio.run(find_go(engine, minimum=requiring.gomod.go))
+    environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOWORK": "off", "GOTOOLCHAIN": "local"}
+    if go.root:
+        environment["GOROOT"] = str(go.root)
+
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            [go.path, *arguments],
+            cwd=requiring.directory,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
+
+    run("mod", "download", VALIDATE_MODULE)
+    return Path(run("list", "-m", "-f", "{{.Dir}}", VALIDATE_MODULE).strip())
+
+
+async def find_go(engine: Engine, *, minimum: str) -> toolchain.Go:
+    """The Go that the engine is built with."""
+    async with lock.awaited(engine.cache.lock, on_wait=report_wait):
+        with engine.cache.workspace() as work:
+            return await toolchain.ensure(
+                minimum=minimum,
+                requirements=engine.catalogue.requirements,
+                cache=engine.cache,
+                work=work,
+                environ=os.environ,
+                progress=silent,
+            )
+
+
+def report_wait(pid: int | None) -> None:
+    sys.stderr.write(f"waiting for a build of the engine (process {pid})\n")
 
 
 def check(buf: Buf) -> None:
-    buf("format", "api", "--path", "api/kairship", "--diff", "--exit-code")
+    buf("format", "api", "--path", "api/kairship", "--path", "api/grpc", "--diff", "--exit-code")
     buf("lint", "api")
     buf("breaking", "api", "--against", IMAGE)
 
@@ -77,14 +150,17 @@ def main() -> int:
     arguments.add_argument("--into", type=Path, default=ROOT, metavar="DIR")
     arguments.add_argument("--publish", action="store_true")
     chosen = arguments.parse_args()
-    buf = Buf(asyncio.run(Engine.find()))
-    try:
-        check(buf)
-        generate(buf, chosen.into.resolve())
-        if chosen.publish:
-            buf("build", "api", "--path", "api/kairship", "--exclude-source-info", "--output", IMAGE)
-    except subprocess.CalledProcessError as failure:
-        return failure.returncode  # buf has said what is wrong
+    engine = asyncio.run(Engine.find())
+    with tempfile.TemporaryDirectory(prefix="kairship-api-") as workspace:
+        buf = Buf(Path(workspace), engine)
+        try:
+            gather(Path(workspace), engine)
+            check(buf)
+            generate(buf, chosen.into.resolve())
+            if chosen.publish:
+                buf("build", "api", "--path", "api/kairship", "--exclude-source-info", "--output", ROOT / IMAGE)
+        except subprocess.CalledProcessError as failure:
+            return failure.returncode  # buf or go has said what is wrong
     return 0
 
 

@@ -4,6 +4,9 @@ go 1.25.0
 
 tool github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv2
 
+// Only for its protos, which api/generate.py reads. No package of it is compiled: `go mod tidy` would drop this.
+require github.com/bufbuild/protovalidate v1.2.2
+
 require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/kr/text v0.2.0 // indirect

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from protobuf.wkt import FileDescriptorSet
+from protovalidate._gen.buf.validate import validate_pb
+
+from kairship.wire import descriptors
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -30,6 +34,16 @@ def test_what_is_committed_is_what_is_generated(tmp_path: Path) -> None:
     assert (different, unreadable) == ([], []), "run `make gen`"
     document = "api/openapi/kairship.json"
     assert (tmp_path / document).read_bytes() == (ROOT / document).read_bytes(), "run `make gen`"
+
+
+def test_the_rules_are_compiled_with_the_protos_that_check_them() -> None:
+    """They come from two packages: a Go module that has the source, a Python one that has the code."""
+    files = {file.name: file for file in FileDescriptorSet.from_binary(descriptors()).file}
+    compiled, checking = files["buf/validate/validate.proto"], validate_pb.desc().proto
+    # Options of the file are left out: they name packages of other languages.
+    assert compiled.message_type == checking.message_type
+    assert compiled.enum_type == checking.enum_type
+    assert compiled.extension == checking.extension
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,16 @@ _HealthCheckRequestFields: TypeAlias = Literal["service"]
 
 class HealthCheckRequest(Message[_HealthCheckRequestFields]):
     """
+    Asks about one service.
+
     ```proto
     message grpc.health.v1.HealthCheckRequest
     ```
 
     Attributes:
         service:
+            The full name of the service; empty for the server as a whole.
+
             ```proto
             string service = 1;
             ```
@@ -50,6 +54,8 @@ _HealthCheckResponseFields: TypeAlias = Literal["status"]
 
 class HealthCheckResponse(Message[_HealthCheckResponseFields]):
     """
+    The health of one service.
+
     ```proto
     message grpc.health.v1.HealthCheckResponse
     ```
@@ -76,6 +82,8 @@ class HealthCheckResponse(Message[_HealthCheckResponseFields]):
 
     class ServingStatus(Enum):
         """
+        Whether a service can serve.
+
         ```proto
         enum grpc.health.v1.HealthCheckResponse.ServingStatus
         ```
@@ -94,7 +102,7 @@ class HealthCheckResponse(Message[_HealthCheckResponseFields]):
                 NOT_SERVING = 2
                 ```
             SERVICE_UNKNOWN:
-                Used only by the Watch method.
+                Only in replies of Watch.
 
                 ```proto
                 SERVICE_UNKNOWN = 3
@@ -110,6 +118,8 @@ _HealthListRequestFields: TypeAlias = NoReturn
 
 class HealthListRequest(Message[_HealthListRequestFields]):
     """
+    Asks about all services.
+
     ```proto
     message grpc.health.v1.HealthListRequest
     ```
@@ -128,13 +138,15 @@ _HealthListResponseFields: TypeAlias = Literal["statuses"]
 
 class HealthListResponse(Message[_HealthListResponseFields]):
     """
+    The health of all services.
+
     ```proto
     message grpc.health.v1.HealthListResponse
     ```
 
     Attributes:
         statuses:
-            statuses contains all the services and their respective status.
+            By full name of the service; the server as a whole has the empty name.
 
             ```proto
             map<string, grpc.health.v1.HealthCheckResponse> statuses = 1;
@@ -156,7 +168,7 @@ class HealthListResponse(Message[_HealthListResponseFields]):
 
 
 _DESC = file_desc(
-    b'\n\x1bgrpc/health/v1/health.proto\x12\x0egrpc.health.v1".\n\x12HealthCheckRequest\x12\x18\n\x07service\x18\x01 \x01(\tR\x07service"\xb1\x01\n\x13HealthCheckResponse\x12I\n\x06status\x18\x01 \x01(\x0e21.grpc.health.v1.HealthCheckResponse.ServingStatusR\x06status"O\n\rServingStatus\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07SERVING\x10\x01\x12\x0f\n\x0bNOT_SERVING\x10\x02\x12\x13\n\x0fSERVICE_UNKNOWN\x10\x03"\x13\n\x11HealthListRequest"\xc4\x01\n\x12HealthListResponse\x12L\n\x08statuses\x18\x01 \x03(\x0b20.grpc.health.v1.HealthListResponse.StatusesEntryR\x08statuses\x1a`\n\rStatusesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x129\n\x05value\x18\x02 \x01(\x0b2#.grpc.health.v1.HealthCheckResponseR\x05value:\x028\x012\xfd\x01\n\x06Health\x12P\n\x05Check\x12".grpc.health.v1.HealthCheckRequest\x1a#.grpc.health.v1.HealthCheckResponse\x12M\n\x04List\x12!.grpc.health.v1.HealthListRequest\x1a".grpc.health.v1.HealthListResponse\x12R\n\x05Watch\x12".grpc.health.v1.HealthCheckRequest\x1a#.grpc.health.v1.HealthCheckResponse0\x01Bp\n\x11io.grpc.health.v1B\x0bHealthProtoP\x01Z,google.golang.org/grpc/health/grpc_health_v1\xa2\x02\x0cGrpcHealthV1\xaa\x02\x0eGrpc.Health.V1b\x06proto3',
+    b'\n\x1bgrpc/health/v1/health.proto\x12\x0egrpc.health.v1".\n\x12HealthCheckRequest\x12\x18\n\x07service\x18\x01 \x01(\tR\x07service"\xb1\x01\n\x13HealthCheckResponse\x12I\n\x06status\x18\x01 \x01(\x0e21.grpc.health.v1.HealthCheckResponse.ServingStatusR\x06status"O\n\rServingStatus\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0b\n\x07SERVING\x10\x01\x12\x0f\n\x0bNOT_SERVING\x10\x02\x12\x13\n\x0fSERVICE_UNKNOWN\x10\x03"\x13\n\x11HealthListRequest"\xc4\x01\n\x12HealthListResponse\x12L\n\x08statuses\x18\x01 \x03(\x0b20.grpc.health.v1.HealthListResponse.StatusesEntryR\x08statuses\x1a`\n\rStatusesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x129\n\x05value\x18\x02 \x01(\x0b2#.grpc.health.v1.HealthCheckResponseR\x05value:\x028\x012\xfd\x01\n\x06Health\x12P\n\x05Check\x12".grpc.health.v1.HealthCheckRequest\x1a#.grpc.health.v1.HealthCheckResponse\x12M\n\x04List\x12!.grpc.health.v1.HealthListRequest\x1a".grpc.health.v1.HealthListResponse\x12R\n\x05Watch\x12".grpc.health.v1.HealthCheckRequest\x1a#.grpc.health.v1.HealthCheckResponse0\x01b\x06proto3',
     [],
     {
         "HealthCheckRequest": HealthCheckRequest,

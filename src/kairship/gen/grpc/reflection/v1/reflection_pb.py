@@ -22,7 +22,7 @@ _ServerReflectionRequestFields: TypeAlias = Literal["host", "file_by_filename", 
 
 class ServerReflectionRequest(Message[_ServerReflectionRequestFields]):
     """
-    The message sent by the client when calling ServerReflectionInfo method.
+    One question.
 
     ```proto
     message grpc.reflection.v1.ServerReflectionRequest
@@ -34,10 +34,6 @@ class ServerReflectionRequest(Message[_ServerReflectionRequestFields]):
             string host = 1;
             ```
         message_request:
-            To use reflection service, the client should set one of the following
-            fields in message_request. The server distinguishes requests by their
-            defined field and then handles them using corresponding methods.
-
             ```proto
             oneof message_request
             ```
@@ -62,8 +58,7 @@ _ExtensionRequestFields: TypeAlias = Literal["containing_type", "extension_numbe
 
 class ExtensionRequest(Message[_ExtensionRequestFields]):
     """
-    The type name and extension number sent by the client when requesting
-    file_containing_extension.
+    Names an extension.
 
     ```proto
     message grpc.reflection.v1.ExtensionRequest
@@ -71,7 +66,7 @@ class ExtensionRequest(Message[_ExtensionRequestFields]):
 
     Attributes:
         containing_type:
-            Fully-qualified type name. The format should be <package>.<type>
+            The full name of the message that is extended.
 
             ```proto
             string containing_type = 1;
@@ -101,7 +96,7 @@ _ServerReflectionResponseFields: TypeAlias = Literal["valid_host", "original_req
 
 class ServerReflectionResponse(Message[_ServerReflectionResponseFields]):
     """
-    The message sent by the server to answer ServerReflectionInfo method.
+    One answer.
 
     ```proto
     message grpc.reflection.v1.ServerReflectionResponse
@@ -117,9 +112,6 @@ class ServerReflectionResponse(Message[_ServerReflectionResponseFields]):
             optional grpc.reflection.v1.ServerReflectionRequest original_request = 2;
             ```
         message_response:
-            The server sets one of the following fields according to the message_request
-            in the request.
-
             ```proto
             oneof message_response
             ```
@@ -146,9 +138,7 @@ _FileDescriptorResponseFields: TypeAlias = Literal["file_descriptor_proto"]
 
 class FileDescriptorResponse(Message[_FileDescriptorResponseFields]):
     """
-    Serialized FileDescriptorProto messages sent by the server answering
-    a file_by_filename, file_containing_symbol, or file_containing_extension
-    request.
+    A file with the files that it imports, directly or not.
 
     ```proto
     message grpc.reflection.v1.FileDescriptorResponse
@@ -156,9 +146,7 @@ class FileDescriptorResponse(Message[_FileDescriptorResponseFields]):
 
     Attributes:
         file_descriptor_proto:
-            Serialized FileDescriptorProto messages. We avoid taking a dependency on
-            descriptor.proto, which uses proto2 only features, by making them opaque
-            bytes instead.
+            Each a google.protobuf.FileDescriptorProto. Files that were sent before on the same stream may be left out.
 
             ```proto
             repeated bytes file_descriptor_proto = 1;
@@ -182,8 +170,7 @@ _ExtensionNumberResponseFields: TypeAlias = Literal["base_type_name", "extension
 
 class ExtensionNumberResponse(Message[_ExtensionNumberResponseFields]):
     """
-    A list of extension numbers sent by the server answering
-    all_extension_numbers_of_type request.
+    The extensions of a message.
 
     ```proto
     message grpc.reflection.v1.ExtensionNumberResponse
@@ -191,8 +178,7 @@ class ExtensionNumberResponse(Message[_ExtensionNumberResponseFields]):
 
     Attributes:
         base_type_name:
-            Full name of the base type, including the package name. The format
-            is <package>.<type>
+            The full name of the message.
 
             ```proto
             string base_type_name = 1;
@@ -222,7 +208,7 @@ _ListServiceResponseFields: TypeAlias = Literal["service"]
 
 class ListServiceResponse(Message[_ListServiceResponseFields]):
     """
-    A list of ServiceResponse sent by the server answering list_services request.
+    All services.
 
     ```proto
     message grpc.reflection.v1.ListServiceResponse
@@ -230,9 +216,6 @@ class ListServiceResponse(Message[_ListServiceResponseFields]):
 
     Attributes:
         service:
-            The information of each service may be expanded in the future, so we use
-            ServiceResponse message to encapsulate it.
-
             ```proto
             repeated grpc.reflection.v1.ServiceResponse service = 1;
             ```
@@ -255,8 +238,7 @@ _ServiceResponseFields: TypeAlias = Literal["name"]
 
 class ServiceResponse(Message[_ServiceResponseFields]):
     """
-    The information of a single service used by ListServiceResponse to answer
-    list_services request.
+    One service.
 
     ```proto
     message grpc.reflection.v1.ServiceResponse
@@ -264,8 +246,7 @@ class ServiceResponse(Message[_ServiceResponseFields]):
 
     Attributes:
         name:
-            Full name of a registered service, including its package name. The format
-            is <package>.<service>
+            Its full name.
 
             ```proto
             string name = 1;
@@ -289,7 +270,7 @@ _ErrorResponseFields: TypeAlias = Literal["error_code", "error_message"]
 
 class ErrorResponse(Message[_ErrorResponseFields]):
     """
-    The error code and error message sent by the server when an error occurs.
+    Why there is no answer.
 
     ```proto
     message grpc.reflection.v1.ErrorResponse
@@ -297,7 +278,7 @@ class ErrorResponse(Message[_ErrorResponseFields]):
 
     Attributes:
         error_code:
-            This field uses the error codes defined in grpc::StatusCode.
+            A status code of gRPC.
 
             ```proto
             int32 error_code = 1;
@@ -325,7 +306,7 @@ class ErrorResponse(Message[_ErrorResponseFields]):
 
 
 _DESC = file_desc(
-    b'\n#grpc/reflection/v1/reflection.proto\x12\x12grpc.reflection.v1"\xf3\x02\n\x17ServerReflectionRequest\x12\x12\n\x04host\x18\x01 \x01(\tR\x04host\x12*\n\x10file_by_filename\x18\x03 \x01(\tH\x00R\x0efileByFilename\x126\n\x16file_containing_symbol\x18\x04 \x01(\tH\x00R\x14fileContainingSymbol\x12b\n\x19file_containing_extension\x18\x05 \x01(\x0b2$.grpc.reflection.v1.ExtensionRequestH\x00R\x17fileContainingExtension\x12B\n\x1dall_extension_numbers_of_type\x18\x06 \x01(\tH\x00R\x19allExtensionNumbersOfType\x12%\n\rlist_services\x18\x07 \x01(\tH\x00R\x0clistServicesB\x11\n\x0fmessage_request"f\n\x10ExtensionRequest\x12\'\n\x0fcontaining_type\x18\x01 \x01(\tR\x0econtainingType\x12)\n\x10extension_number\x18\x02 \x01(\x05R\x0fextensionNumber"\xae\x04\n\x18ServerReflectionResponse\x12\x1d\n\nvalid_host\x18\x01 \x01(\tR\tvalidHost\x12V\n\x10original_request\x18\x02 \x01(\x0b2+.grpc.reflection.v1.ServerReflectionRequestR\x0foriginalRequest\x12f\n\x18file_descriptor_response\x18\x04 \x01(\x0b2*.grpc.reflection.v1.FileDescriptorResponseH\x00R\x16fileDescriptorResponse\x12r\n\x1eall_extension_numbers_response\x18\x05 \x01(\x0b2+.grpc.reflection.v1.ExtensionNumberResponseH\x00R\x1ballExtensionNumbersResponse\x12_\n\x16list_services_response\x18\x06 \x01(\x0b2\'.grpc.reflection.v1.ListServiceResponseH\x00R\x14listServicesResponse\x12J\n\x0eerror_response\x18\x07 \x01(\x0b2!.grpc.reflection.v1.ErrorResponseH\x00R\rerrorResponseB\x12\n\x10message_response"L\n\x16FileDescriptorResponse\x122\n\x15file_descriptor_proto\x18\x01 \x03(\x0cR\x13fileDescriptorProto"j\n\x17ExtensionNumberResponse\x12$\n\x0ebase_type_name\x18\x01 \x01(\tR\x0cbaseTypeName\x12)\n\x10extension_number\x18\x02 \x03(\x05R\x0fextensionNumber"T\n\x13ListServiceResponse\x12=\n\x07service\x18\x01 \x03(\x0b2#.grpc.reflection.v1.ServiceResponseR\x07service"%\n\x0fServiceResponse\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name"S\n\rErrorResponse\x12\x1d\n\nerror_code\x18\x01 \x01(\x05R\terrorCode\x12#\n\rerror_message\x18\x02 \x01(\tR\x0cerrorMessage2\x89\x01\n\x10ServerReflection\x12u\n\x14ServerReflectionInfo\x12+.grpc.reflection.v1.ServerReflectionRequest\x1a,.grpc.reflection.v1.ServerReflectionResponse(\x010\x01Bf\n\x15io.grpc.reflection.v1B\x15ServerReflectionProtoP\x01Z4google.golang.org/grpc/reflection/grpc_reflection_v1b\x06proto3',
+    b'\n#grpc/reflection/v1/reflection.proto\x12\x12grpc.reflection.v1"\xf3\x02\n\x17ServerReflectionRequest\x12\x12\n\x04host\x18\x01 \x01(\tR\x04host\x12*\n\x10file_by_filename\x18\x03 \x01(\tH\x00R\x0efileByFilename\x126\n\x16file_containing_symbol\x18\x04 \x01(\tH\x00R\x14fileContainingSymbol\x12b\n\x19file_containing_extension\x18\x05 \x01(\x0b2$.grpc.reflection.v1.ExtensionRequestH\x00R\x17fileContainingExtension\x12B\n\x1dall_extension_numbers_of_type\x18\x06 \x01(\tH\x00R\x19allExtensionNumbersOfType\x12%\n\rlist_services\x18\x07 \x01(\tH\x00R\x0clistServicesB\x11\n\x0fmessage_request"f\n\x10ExtensionRequest\x12\'\n\x0fcontaining_type\x18\x01 \x01(\tR\x0econtainingType\x12)\n\x10extension_number\x18\x02 \x01(\x05R\x0fextensionNumber"\xae\x04\n\x18ServerReflectionResponse\x12\x1d\n\nvalid_host\x18\x01 \x01(\tR\tvalidHost\x12V\n\x10original_request\x18\x02 \x01(\x0b2+.grpc.reflection.v1.ServerReflectionRequestR\x0foriginalRequest\x12f\n\x18file_descriptor_response\x18\x04 \x01(\x0b2*.grpc.reflection.v1.FileDescriptorResponseH\x00R\x16fileDescriptorResponse\x12r\n\x1eall_extension_numbers_response\x18\x05 \x01(\x0b2+.grpc.reflection.v1.ExtensionNumberResponseH\x00R\x1ballExtensionNumbersResponse\x12_\n\x16list_services_response\x18\x06 \x01(\x0b2\'.grpc.reflection.v1.ListServiceResponseH\x00R\x14listServicesResponse\x12J\n\x0eerror_response\x18\x07 \x01(\x0b2!.grpc.reflection.v1.ErrorResponseH\x00R\rerrorResponseB\x12\n\x10message_response"L\n\x16FileDescriptorResponse\x122\n\x15file_descriptor_proto\x18\x01 \x03(\x0cR\x13fileDescriptorProto"j\n\x17ExtensionNumberResponse\x12$\n\x0ebase_type_name\x18\x01 \x01(\tR\x0cbaseTypeName\x12)\n\x10extension_number\x18\x02 \x03(\x05R\x0fextensionNumber"T\n\x13ListServiceResponse\x12=\n\x07service\x18\x01 \x03(\x0b2#.grpc.reflection.v1.ServiceResponseR\x07service"%\n\x0fServiceResponse\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name"S\n\rErrorResponse\x12\x1d\n\nerror_code\x18\x01 \x01(\x05R\terrorCode\x12#\n\rerror_message\x18\x02 \x01(\tR\x0cerrorMessage2\x89\x01\n\x10ServerReflection\x12u\n\x14ServerReflectionInfo\x12+.grpc.reflection.v1.ServerReflectionRequest\x1a,.grpc.reflection.v1.ServerReflectionResponse(\x010\x01b\x06proto3',
     [],
     {
         "ServerReflectionRequest": ServerReflectionRequest,
