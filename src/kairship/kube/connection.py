@@ -1,5 +1,6 @@
 """How to reach one API server, as a value: address, trust and identity."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,8 @@ from yarl import URL
 
 from .errors import ConfigError
 from .kubeconfig import ClusterEntry, Kubeconfig, UserEntry
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all else would not arrive as it is, or as more than a token
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -36,6 +39,8 @@ class Connection(msgspec.Struct, frozen=True):
             raise ConfigError("the server must be an address like https://host:6443, without user, query or fragment")
         if url.scheme == "http" and (self.token or self.token_file or self.client_cert):
             raise ConfigError(f"{self.server} is not encrypted: credentials are sent over https only")
+        if self.token and not is_token(self.token):
+            raise ConfigError(f"{self.server}: the token has characters that no token has, perhaps a line break")
         if (self.client_cert is None) != (self.client_key is None):
             raise ConfigError(f"{self.server}: a client certificate and its key come together, one of them is missing")
         if self.insecure_skip_tls_verify and self.ca:
@@ -83,3 +88,8 @@ class Connection(msgspec.Struct, frozen=True):
             "current-context": name,
         }
         return yaml.safe_dump(document, sort_keys=False).encode()
+
+
+def is_token(text: str) -> bool:
+    """Whether `text` can be sent as a bearer token."""
+    return _TOKEN.fullmatch(text) is not None

@@ -77,7 +77,10 @@ class Endpoint:
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connections; running calls fail. What `impersonating` returned has none of its own to close."""
+        """Closes the connections. Running calls and streams end at once with `ClientClosed`, and so do later ones.
+
+        What `impersonating` returned has no connections of its own: closing it does nothing.
+        """
         if self._owns_transport:
             await self._transport.close()
 

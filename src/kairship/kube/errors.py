@@ -23,6 +23,7 @@ KubeError                       the base; `retryable` says whether the same call
 └── TransportError              no answer that could be understood; a write may or may not have happened
     ├── ConnectFailed           nothing was sent                                                             retryable
     ├── Disconnected            the connection was lost before the end of the reply                          retryable
+    │   └── ClientClosed        by us: the client was closed. Not retryable, it stays closed
     ├── TimedOut                the call's own deadline passed                                               retryable
     ├── TlsError                the two sides do not trust each other; nothing was sent
     │   └── CertificateExpired  the server's certificate has expired
@@ -183,6 +184,12 @@ class Disconnected(TransportError):
     """The connection was lost before the end of the reply."""
 
     retryable = True
+
+
+class ClientClosed(Disconnected):
+    """The client was closed, before the call or during it."""
+
+    retryable = False
 
 
 class TimedOut(TransportError):

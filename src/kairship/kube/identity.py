@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from .connection import Connection
+from .connection import Connection, is_token
 from .errors import ConfigError
 
 TokenSource = Callable[[], str | None]
@@ -53,10 +53,10 @@ class FileToken:
         if self._token is not None and self._clock() - self._read_at < TOKEN_FILE_MAX_AGE:
             return self._token
         try:
-            token, problem = self._path.read_text(encoding="ascii").strip(), "it is empty"
+            token, problem = self._path.read_text(encoding="ascii").strip(), "it is no token"
         except (OSError, UnicodeDecodeError) as error:
             token, problem = "", str(error)
-        if token:
+        if is_token(token):
             self._token, self._read_at = token, self._clock()
         elif self._token is None:
             raise ConfigError(f"cannot use the token in {self._path}: {problem}")

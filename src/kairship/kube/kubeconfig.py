@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
+from .documents import load_documents
 from .errors import ConfigError
+
+_MAX_SIZE = 1024 * 1024  # what a Secret holds
+_MAX_PARTS = 50_000
 
 
 class ClusterEntry(msgspec.Struct, rename="kebab", omit_defaults=True):
@@ -86,14 +89,8 @@ class Kubeconfig(msgspec.Struct, rename="kebab"):
 
     @classmethod
     def _parse(cls, content: bytes, *, where: str, directory: Path | None) -> "Kubeconfig":
-        # Neither error is chained: PyYAML's quotes the offending lines, which may hold a key.
-        try:
-            document = yaml.load(content, Loader=yaml.CSafeLoader)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = f" (line {mark.line + 1})" if mark else ""
-            raise ConfigError(f"{where} is not YAML{line}") from None
-        if not isinstance(document, dict):
+        documents = load_documents(content, called=where, max_size=_MAX_SIZE, max_parts=_MAX_PARTS)
+        if len(documents) != 1 or not isinstance(document := documents[0], dict):
             raise ConfigError(f"{where} is not a kubeconfig: it is no mapping")
         # An empty list is often written as `users: null`.
         document = {key: value for key, value in document.items() if value is not None}

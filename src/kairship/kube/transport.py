@@ -3,17 +3,19 @@
 One session with one pool of connections serves any number of tasks of one event loop. Calls and streams are bounded
 apart: a watch keeps its connection for minutes, and a hundred of them must not leave a plain call waiting. A call
 waits for its turn within its own deadline. Cancelling a call or leaving a stream closes its connection unless the
-reply was read to its end.
+reply was read to its end. Closing the transport brings the deadline of everything that waits in it forward to now:
+aiohttp alone would leave the readers of a reply waiting.
 
 Nothing is ever sent twice, with one exception: a GET that found its kept-alive connection closed by the server before
 a reply began. The server's idle timeout makes that an everyday event, and the caller could do nothing better.
 """
 
 import asyncio
+import io
 import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -29,6 +31,8 @@ from .tls import ssl_context
 
 # Kubernetes' servers close an idle connection after 90 s. Closing it earlier ourselves spares us most surprises.
 _KEEP_ALIVE = 60.0
+_CLOSING = 1.0
+_LARGE = 1024 * 1024
 _PATH = re.compile(r"/[\x21-\x22\x24-\x7e]*")  # visible ASCII without '#': an encoded path, and its query
 _EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 
@@ -62,9 +66,8 @@ class Stream:
 
     async def read(self, *, timeout: float) -> bytes:
         """What has arrived, or the next that arrives; nothing at the end of the body."""
-        with self._transport.typed_errors(self._call, timeout):
-            async with asyncio.timeout(timeout):
-                return await self._response.content.readany()
+        async with self._transport.deadline(self._call, timeout):
+            return await self._response.content.readany()
 
     async def chunks(self, *, inactivity_timeout: float) -> AsyncGenerator[bytes]:
         """The body as it arrives. Silence for longer than `inactivity_timeout` raises `TimedOut`."""
@@ -80,6 +83,8 @@ class Transport:
         self._tls_server_name = connection.tls_server_name
         self._calls = asyncio.Semaphore(max_connections)
         self._streams = asyncio.Semaphore(max_streams)
+        self._waiting: set[asyncio.Timeout] = set()
+        self._closed = False
         reuse = aiohttp.TraceConfig()
         reuse.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
@@ -95,7 +100,14 @@ class Transport:
         )
 
     async def close(self) -> None:
-        await self._session.close()
+        self._closed = True
+        for limit in self._waiting:
+            if not limit.expired():
+                limit.reschedule(asyncio.get_running_loop().time())
+        # A plain connection is closed when all was sent, which a peer that reads nothing can put off for ever.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING):
+                await self._session.close()
 
     async def request(
         self,
@@ -108,13 +120,12 @@ class Transport:
         timeout: float,
     ) -> RawResponse:
         """A whole exchange within `timeout`. Any status is a reply; only the lack of one raises."""
-        with self.typed_errors(f"{method} {path}", timeout):
-            async with (
-                asyncio.timeout(timeout),
-                self._calls,
-                await self._send(method, path, params, body, headers) as response,
-            ):
-                return RawResponse(response.status, response.headers, await response.read())
+        async with (
+            self.deadline(f"{method} {path}", timeout),
+            self._calls,
+            await self._send(method, path, params, body, headers) as response,
+        ):
+            return RawResponse(response.status, response.headers, await response.read())
 
     @asynccontextmanager
     async def stream(
@@ -130,11 +141,10 @@ class Transport:
         """A reply to be read piece by piece. `timeout` is for the beginning of the reply."""
         call = f"{method} {path}"
         async with AsyncExitStack() as held:
-            with self.typed_errors(call, timeout):
-                async with asyncio.timeout(timeout):
-                    await held.enter_async_context(self._streams)
-                    reply = await self._send(method, path, params, body, headers)
-                    await held.enter_async_context(reply)
+            async with self.deadline(call, timeout):
+                await held.enter_async_context(self._streams)
+                reply = await self._send(method, path, params, body, headers)
+                await held.enter_async_context(reply)
             yield Stream(reply, self, call)
 
     async def _send(
@@ -158,17 +168,41 @@ class Transport:
         return await self._session.request(
             method,
             url,
-            data=body,
+            # In one piece aiohttp would copy it to the socket at once, while every other task waits.
+            data=io.BytesIO(body) if body is not None and len(body) > _LARGE else body,
             headers=headers,
             allow_redirects=False,
             server_hostname=self._tls_server_name,
             trace_request_ctx=attempt,
         )
 
-    @contextmanager
-    def typed_errors(self, call: str, timeout: float) -> Iterator[None]:
-        """Turns what aiohttp and the system raise into this package's errors. `call` is shown without its query."""
+    @asynccontextmanager
+    async def deadline(self, call: str, timeout: float) -> AsyncIterator[None]:
+        """What waits in here ends after `timeout` or when the transport is closed; its errors are typed.
+
+        `call` is shown without its query.
+        """
         call = call.partition("?")[0]
+        if self._closed:
+            raise errors.ClientClosed(f"the client of {self.server} was closed before {call}")
+        try:
+            with self._typed_errors(call, timeout):
+                async with asyncio.timeout(timeout) as limit:
+                    self._waiting.add(limit)
+                    try:
+                        yield
+                    finally:
+                        self._waiting.remove(limit)
+        except (errors.TransportError, RuntimeError):  # the latter is how aiohttp speaks of what it has closed itself
+            if not self._closed:
+                raise
+            raise errors.ClientClosed(
+                f"the client of {self.server} was closed during {call}; whether it was carried out is not known"
+            ) from None
+
+    @contextmanager
+    def _typed_errors(self, call: str, timeout: float) -> Iterator[None]:
+        """Turns what aiohttp and the system raise into this package's errors."""
         try:
             yield
         except aiohttp.ClientConnectorCertificateError as error:
