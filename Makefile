@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: up down test lint gen bench lock clean
+.PHONY: up down test soak lint gen bench lock clean
 
 up: $(STAMP)  ## a running plane from a bare checkout
 	$(BIN)/kairship up
@@ -14,7 +14,11 @@ down: $(STAMP)  ## stop the plane, keep its data
 
 test: lint  ## everything CI runs
 	$(BIN)/kairship engine build --group plane --group test --group gen
-	$(BIN)/pytest -n 4 --dist worksteal --durations 15
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 15
+
+soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes
+	$(BIN)/kairship engine build --group plane --group test
+	KAIRSHIP_SOAK=1 $(BIN)/pytest tests/faults
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

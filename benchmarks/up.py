@@ -3,8 +3,8 @@
     python benchmarks/up.py
 
 Targets, on two cores with the binaries present and three members: everything ready in 40 s, under 4 GB of memory; a
-further instance ready in 10 s. The engine's cold build is measured apart (`python benchmarks/up.py --build`), in an empty
-cache: it takes minutes and some gigabytes of disk.
+further instance ready in 10 s. The engine's cold build is measured apart (`python benchmarks/up.py --build`), in an
+empty cache: it takes minutes and some gigabytes of disk.
 """
 
 import argparse

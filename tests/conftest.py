@@ -2,14 +2,20 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from support import shared_plane
+from support.managed import ManagedInstance, World
+from support.own_global import own_global
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, kinds
+
+TESTS = Path(__file__).parent
+LONGEST_FIRST = ("faults", "engine", "e2e", "security", "contract", "unit")
 
 
 class Kube:
@@ -27,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shared_plane.discard()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first, so that no worker ends long after the others. Within a module nothing is moved."""
+    items.sort(key=lambda item: LONGEST_FIRST.index(item.path.relative_to(TESTS).parts[0]))
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +62,25 @@ async def namespace(kube: Kube) -> AsyncIterator[str]:
         await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
         yield name
         await client.delete(kinds.NAMESPACES, name)
+
+
+@pytest.fixture(scope="module")
+def world(plane: EmbeddedPlane, engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """For a module that runs controller-managers of its own."""
+    with own_global(plane, engine) as connection:
+        yield World(connection, plane, engine, tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def managed(world: World) -> Iterator[ManagedInstance]:
+    """One instance that goes through the whole module."""
+    instance = ManagedInstance(world)
+    yield instance
+    asyncio.run(instance.clear_away())
+
+
+@pytest.fixture
+async def instance(managed: ManagedInstance) -> AsyncIterator[ManagedInstance]:
+    async with Client(managed.world.connection) as client:
+        managed.client = client
+        yield managed

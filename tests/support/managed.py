@@ -9,7 +9,7 @@ import base64
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, Forbidden, NotFound, Object, kinds
+from kairship.reconcile import LeaseName
 from kairship.resources import Instance, InstanceCondition, InstanceReason, find_condition
+from support import own_global
 
 PATIENCE = 90.0
 
@@ -26,18 +28,30 @@ Predicate = Callable[[Instance], bool]
 
 
 class World:
-    """A global cluster of one's own, and the plane that runs what is asked for there."""
+    """A global cluster of one's own, and the plane that runs what is asked for there.
+
+    Controllers work in it with the rights of their service account, tests with all.
+    """
 
     def __init__(self, connection: Connection, plane: EmbeddedPlane, engine: Engine, folder: Path) -> None:
         self.connection = connection
         self.plane = plane
         self.engine = engine
         self.backups = folder / "backups"
+        # The supervisor compares terms of one name, and each cluster counts for itself.
+        self.lease = LeaseName(NAMESPACE, f"controller-manager-{uuid.uuid4().hex[:8]}")
         self.kubeconfig = folder / "kubeconfig"
-        self.kubeconfig.write_bytes(connection.to_kubeconfig(name="global"))
+        own = asyncio.run(own_global.identity(connection))
+        self.kubeconfig.write_bytes(own.to_kubeconfig(name="global"))
 
     def settings(self, **other: Any) -> Settings:
-        return Settings(kubeconfig=self.kubeconfig, backups=self.backups, data_dir=self.plane.home.root, **other)
+        return Settings(
+            kubeconfig=self.kubeconfig,
+            backups=self.backups,
+            data_dir=self.plane.home.root,
+            lease=self.lease,
+            **other,
+        )
 
 
 @asynccontextmanager
@@ -135,6 +149,33 @@ class ManagedInstance:
         async with await self.inside() as client:
             page = await client.list(kinds.CONFIGMAPS, namespace="default")
         return {item["metadata"]["name"] for item in page.items} - {"kube-root-ca.crt"}
+
+
+@asynccontextmanager
+async def steps_of(instance: ManagedInstance) -> AsyncIterator[list[str]]:
+    """The steps that show in the status meanwhile, in their order: every revision of the object is seen."""
+    found = await instance.get()
+    steps: list[str] = []
+
+    async def follow() -> None:
+        watch = instance.client.watch(
+            INSTANCE,
+            resource_version=found.metadata.resource_version,
+            field_selector=f"metadata.name={instance.name}",
+            as_type=Instance,
+            bookmarks=False,
+        )
+        async with aclosing(watch) as events:
+            async for event in events:
+                progress = event.object.status.operation
+                if progress is not None and steps[-1:] != [progress.step]:
+                    steps.append(progress.step)
+
+    following = asyncio.create_task(follow())
+    try:
+        yield steps
+    finally:
+        following.cancel()
 
 
 def gives(kind: InstanceCondition, reason: InstanceReason) -> Predicate:

@@ -17,9 +17,10 @@ from typing import TypeVar
 import msgspec
 
 from kairship.controllers import process
+from kairship.controllers.global_cluster import NAMESPACE
 from kairship.controllers.lifecycle.work import Work
 from kairship.instances.drivers import Step
-from kairship.reconcile import Call
+from kairship.reconcile import Call, LeaseName
 from kairship.reconcile.interception import Proceed
 from kairship.resources import Operation
 
@@ -30,6 +31,8 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     kubeconfig: str
     data_dir: str
     backups: str
+    lease: str
+    port: int = 0
     die: str = ""
 
 
@@ -63,7 +66,7 @@ class Death:
                 work, operation, [self._haunted(operation, position, step) for position, step in enumerate(steps, 1)]
             )
 
-        Work.run = run_and_die  # type: ignore[method-assign]
+        Work.run = run_and_die  # type: ignore[method-assign,assignment]
 
     def _haunted(self, operation: Operation, position: int, step: Step) -> Step:
         async def run_and_die() -> None:
@@ -78,6 +81,10 @@ if __name__ == "__main__":
     death = Death(order.die)
     death.haunt_steps()
     settings = process.Settings(
-        kubeconfig=Path(order.kubeconfig), backups=Path(order.backups), data_dir=Path(order.data_dir)
+        kubeconfig=Path(order.kubeconfig),
+        backups=Path(order.backups),
+        data_dir=Path(order.data_dir),
+        lease=LeaseName(NAMESPACE, order.lease),
+        port=order.port,
     )
     asyncio.run(process.run(settings, interceptors=(death,)))

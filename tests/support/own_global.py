@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from kairship import resources
+from kairship.controllers import rbac
 from kairship.controllers.global_cluster import NAMESPACE, resource_of
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
@@ -45,6 +46,16 @@ async def _bring_up(own: ControlPlane, supervisor: SupervisorClient, engine: Eng
         await _install(client)
 
 
+async def identity(admin: Connection) -> Connection:
+    """The same cluster as the controller-manager's own service account, with no more rights than that has."""
+    request = {"spec": {"expirationSeconds": 3600}}
+    async with Client(admin) as client:
+        reply = await client.create(
+            kinds.SERVICE_ACCOUNTS, request, name=rbac.ACCOUNT, namespace=NAMESPACE, subresource="token"
+        )
+    return Connection(server=admin.server, ca=admin.ca, token=reply["status"]["token"])
+
+
 async def _install(client: Client) -> None:
     await client.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
     for crd in resources.crds():
@@ -54,6 +65,8 @@ async def _install(client: Client) -> None:
             await _until_it_works(partial(client.list, resource_of(definition)))
         for policy in resources.admission_policies():
             await _until_it_works(partial(client.apply_object, policy, field_manager=_MANAGER))
+        for manifest in rbac.manifests():
+            await _until_it_works(partial(client.apply_object, manifest, field_manager=_MANAGER))
 
 
 async def _until_it_works(call: Callable[[], Awaitable[object]]) -> None:

@@ -1,0 +1,48 @@
+"""The controller-manager killed before and after its calls to the global cluster.
+
+In an ordinary run a seeded sample of the calls is taken, in a soak every one.
+"""
+
+import random
+
+import pytest
+from support.killed_controller_manager import CURRENT, SOAK, assert_whole, runs, survives, vanishes
+from support.managed import ManagedInstance, all_of, gives, settled
+
+from kairship.controllers.global_cluster import INSTANCE
+from kairship.resources import InstanceCondition, InstanceReason
+
+SIDES = ("before", "after")
+SAMPLE, SEED = 20, 20260101
+CALLS = {"create": 10, "configure": 10, "delete": 4}
+"""The changes that every process makes in the global cluster, at least, whatever its predecessors had done already."""
+
+
+def calls(phase: str) -> list[str]:
+    """The moments of this phase that are tried: in a soak all, else its part of the sample."""
+    sites = [(each, number, side) for each in CALLS for number in range(1, CALLS[each] + 1) for side in SIDES]
+    chosen = sites if SOAK else random.Random(SEED).sample(sites, SAMPLE)  # noqa: S311 - nothing secret about it
+    return [f"{side} call {number}" for each, number, side in sites if each == phase and (each, number, side) in chosen]
+
+
+@pytest.mark.timeout(900 if SOAK else 120)
+async def test_a_creation_killed_at_calls(instance: ManagedInstance) -> None:
+    await instance.create(version=CURRENT)
+    await survives(instance, calls("create"), arrives=runs(CURRENT))
+    await assert_whole(instance, version=CURRENT)
+
+
+@pytest.mark.timeout(900 if SOAK else 120)
+async def test_a_change_and_a_backup_killed_at_calls(instance: ManagedInstance) -> None:
+    await instance.change(failover={"enabled": True}, backups=[{"name": "b"}])
+    backed_up = all_of(settled, gives(InstanceCondition.BACKED_UP, InstanceReason.BACKED_UP))
+    await survives(instance, calls("configure"), arrives=backed_up)
+    await assert_whole(instance, version=CURRENT)
+    assert [path.name for path in (instance.world.backups / instance.uid).iterdir()] == ["b"]
+
+
+@pytest.mark.timeout(900 if SOAK else 120)
+async def test_a_deletion_killed_at_calls(instance: ManagedInstance) -> None:
+    await instance.client.delete(INSTANCE, instance.name)
+    await vanishes(instance, calls("delete"))
+    assert await instance.remains() == []
