@@ -12,6 +12,8 @@ from support.managed import ManagedInstance, all_of, gives, settled
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.resources import InstanceCondition, InstanceReason
 
+pytestmark = pytest.mark.timeout(900 if SOAK else 300)
+
 SIDES = ("before", "after")
 SAMPLE, SEED = 20, 20260101
 CALLS = {"create": 10, "configure": 10, "delete": 4}
@@ -25,14 +27,12 @@ def calls(phase: str) -> list[str]:
     return [f"{side} call {number}" for each, number, side in sites if each == phase and (each, number, side) in chosen]
 
 
-@pytest.mark.timeout(900 if SOAK else 120)
 async def test_a_creation_killed_at_calls(instance: ManagedInstance) -> None:
     await instance.create(version=CURRENT)
     await survives(instance, calls("create"), arrives=runs(CURRENT))
     await assert_whole(instance, version=CURRENT)
 
 
-@pytest.mark.timeout(900 if SOAK else 120)
 async def test_a_change_and_a_backup_killed_at_calls(instance: ManagedInstance) -> None:
     await instance.change(failover={"enabled": True}, backups=[{"name": "b"}])
     backed_up = all_of(settled, gives(InstanceCondition.BACKED_UP, InstanceReason.BACKED_UP))
@@ -41,7 +41,6 @@ async def test_a_change_and_a_backup_killed_at_calls(instance: ManagedInstance) 
     assert [path.name for path in (instance.world.backups / instance.uid).iterdir()] == ["b"]
 
 
-@pytest.mark.timeout(900 if SOAK else 120)
 async def test_a_deletion_killed_at_calls(instance: ManagedInstance) -> None:
     await instance.client.delete(INSTANCE, instance.name)
     await vanishes(instance, calls("delete"))

@@ -1,10 +1,13 @@
 """The controller-manager killed after every step of every operation."""
 
-from support.killed_controller_manager import CURRENT, PREVIOUS, SOAK, assert_whole, runs, survives, vanishes
+import pytest
+from support.killed_controller_manager import CURRENT, PREVIOUS, assert_whole, runs, survives, vanishes
 from support.managed import ManagedInstance, all_of, gives, settled
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.resources import InstanceCondition, InstanceReason
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def after_steps(operation: str, count: int) -> list[str]:
@@ -32,9 +35,7 @@ async def test_a_restore_killed_after_every_step(instance: ManagedInstance) -> N
     await instance.write("after")
     await instance.change(restore={"request": "r", "backup": "b"})
     restored = all_of(settled, gives(InstanceCondition.RESTORED, InstanceReason.RESTORED))
-    # The steps from the fifth to the twelfth are those of a creation.
-    moments = [f"step Restore {position}" for position in (range(1, 14) if SOAK else (1, 2, 3, 4, 8, 13))]
-    await survives(instance, moments, arrives=restored)
+    await survives(instance, after_steps("Restore", 13), arrives=restored)
     await assert_whole(instance, version=CURRENT)
     assert await instance.marks() == {"before"}
 

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, Forbidden, NotFound, Object, kinds
 from kairship.reconcile import LeaseName
-from kairship.resources import Instance, InstanceCondition, InstanceReason, find_condition
+from kairship.resources import Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
 
 PATIENCE = 90.0
@@ -152,7 +152,9 @@ class ManagedInstance:
 
 
 @asynccontextmanager
-async def steps_of(instance: ManagedInstance) -> AsyncIterator[list[str]]:
+async def steps_of(
+    instance: ManagedInstance, *, of: Collection[Operation] = tuple(Operation)
+) -> AsyncIterator[list[str]]:
     """The steps that show in the status meanwhile, in their order: every revision of the object is seen."""
     found = await instance.get()
     steps: list[str] = []
@@ -168,7 +170,7 @@ async def steps_of(instance: ManagedInstance) -> AsyncIterator[list[str]]:
         async with aclosing(watch) as events:
             async for event in events:
                 progress = event.object.status.operation
-                if progress is not None and steps[-1:] != [progress.step]:
+                if progress is not None and progress.operation in of and steps[-1:] != [progress.step]:
                     steps.append(progress.step)
 
     following = asyncio.create_task(follow())

@@ -40,13 +40,14 @@ _NOT_YET = "it has not answered yet; try again in a moment"
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How targets are used and watched over. Times in seconds.
 
-    With these a target that hangs, which is the slowest of all faults to see, counts as unreachable within 10 s.
+    With these a target that hangs, which is the slowest of all faults to see, counts as unreachable within 7 s: whoever
+    makes a condition of it has 3 s left of the 10 in which a fault must show.
     """
 
     max_connections: int = 16
     """Calls to one target at the same time; more wait for their turn. Streams have a bound of their own."""
-    probe_interval: float = 3.0
-    probe_timeout: float = 2.5
+    probe_interval: float = 2.0
+    probe_timeout: float = 2.0
     retry_interval: float = 0.5
     """Until the next probe while failures are counted."""
     failure_threshold: int = 2
