@@ -201,7 +201,7 @@ def _of_no_answer(error: kube.KubeError) -> ApiError:
             message = "the cluster behind this cannot be reached; nothing was changed, try again"
         case kube.TlsError() | kube.ConfigError():
             message = (
-                "the credential or certificate of the cluster behind this cannot be used; its operator must renew it"
+                "the credential or certificate of the cluster behind this is not valid; its operator must renew it"
             )
         case _:
             message = f"the cluster behind this did not answer properly; {_UNCERTAIN}"
