@@ -6,8 +6,8 @@ from typing import Any
 
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.instance.view import conditions_view, metadata_view
+from kairship.apiserver.services.objects import MIRROR
 from kairship.apiserver.services.own_kinds import SeenCluster
-from kairship.apiserver.services.resources.metadata import MIRROR
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import (
     Cluster,
     ClusterPhase,

@@ -3,13 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-import msgspec
-
 from kairship.apiserver.calls import Call
 from kairship.apiserver.services.feeds import follow_kind
 from kairship.apiserver.services.instance.part import Part
 from kairship.apiserver.services.instance.view import instance_view, seconds, state_of
 from kairship.apiserver.services.listing import Order, page_of
+from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.apiserver.services.reach import patience
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
@@ -28,7 +27,6 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     GetInstanceKarmadaConfigResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
-from kairship.kube import Object
 
 ORDER: Order[SeenInstance] = Order(
     name=lambda seen: seen.metadata.name,
@@ -71,9 +69,3 @@ class Reading(Part):
             version=self._offers.default_version,
             drivers=[DriverOffer(driver=str(each.driver), versions=list(each.versions)) for each in self._offers.all],
         )
-
-
-def as_json(obj: Object) -> str:
-    """An object whole, without the record of who wrote which field: nobody reads it, and it is half of the text."""
-    metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
-    return msgspec.json.encode({**obj, "metadata": metadata}).decode()

@@ -3,8 +3,8 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping
 
+from kairship.apiserver.services.objects import LAST_APPLIED
 from kairship.apiserver.services.own_kinds import SeenInstance, SeenMetadata
-from kairship.apiserver.services.resources.metadata import LAST_APPLIED
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     HostCluster,
     Instance,

@@ -10,9 +10,9 @@ from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import FailedPrecondition, NotFound, Unavailable
 from kairship.apiserver.services.instance.intent import new_instance, replacement
 from kairship.apiserver.services.instance.part import Part, refuse_adopted
-from kairship.apiserver.services.instance.reading import as_json
 from kairship.apiserver.services.instance.view import instance_view
 from kairship.apiserver.services.manifests import read_manifest
+from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
