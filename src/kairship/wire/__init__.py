@@ -6,7 +6,21 @@ it is safe to use from several tasks and threads.
 """
 
 from kairship.wire.catalogue import Method, Route, descriptors, methods
+from kairship.wire.parameters import Parameter, find_parameter
 from kairship.wire.reading import Reading, UnreadableError, read
+from kairship.wire.validation import violations
 from kairship.wire.writing import write
 
-__all__ = ["Method", "Reading", "Route", "UnreadableError", "descriptors", "methods", "read", "write"]
+__all__ = [
+    "Method",
+    "Parameter",
+    "Reading",
+    "Route",
+    "UnreadableError",
+    "descriptors",
+    "find_parameter",
+    "methods",
+    "read",
+    "violations",
+    "write",
+]
