@@ -48,8 +48,10 @@ class Call:
             self.warnings.append(text)
 
 
-class Metadata(msgspec.Struct, frozen=True):
-    """What came beside the request: headers or gRPC metadata, with names in lower case, and where from."""
+class Envelope(msgspec.Struct, frozen=True):
+    """What is around a request, whatever it came by."""
 
-    values: Mapping[str, str]
-    origin: str = ""
+    headers: Mapping[str, str]
+    """Headers of HTTP or metadata of gRPC; asked with names in lower case."""
+    origin: str
+    """The address that it came from."""
