@@ -8,8 +8,6 @@ Whatever goes wrong comes out as an `ApiError` inside an `Outcome`; nothing is r
 """
 
 import asyncio
-import re
-import secrets
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -38,7 +36,6 @@ Receive: TypeAlias = Callable[[Call], Awaitable[Message[Any]]]
 Encode: TypeAlias = Callable[[Message[Any]], bytes]
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _FRAMES = 20
 
 log = structlog.get_logger("kairship.apiserver")
@@ -154,12 +151,12 @@ class Chain:
     async def _serving(self, protocol: str, method: Method, envelope: Envelope) -> AsyncIterator[_Serving]:
         """Around everything: the id, the trace, and in the end the log and the figures."""
         started = time.monotonic()
-        serving = _Serving(Outcome(request_id=request_id_of(envelope)))
+        serving = _Serving(Outcome(request_id=envelope.request_id))
         outcome = serving.outcome
         code = Code.CANCELLED.name  # unless it ends otherwise
         try:
             try:
-                with self._tracing.span(method, envelope, outcome.request_id):
+                with self._tracing.span(method, envelope):
                     try:
                         yield serving
                     except Exception as error:
@@ -238,12 +235,6 @@ class Chain:
                 "failed", request_id=request_id, operation=method.path, error=type(error).__name__, detail=detail
             )
         return told
-
-
-def request_id_of(envelope: Envelope) -> str:
-    """The one that the caller or a proxy has given, if it can be written everywhere, or a new one."""
-    given = envelope.headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 def _hold_to_rules(request: Message[Any]) -> None:

@@ -37,6 +37,7 @@ def _file(path: Path, content_type: str) -> Callable[[web.BaseRequest], Awaitabl
     content = functools.cache(path.read_bytes)
     headers = {
         "Content-Type": f"{content_type}; charset=utf-8",
+        "Server": "kairship",
         "Cache-Control": "no-cache",
         "Content-Security-Policy": _POLICY,
         "Referrer-Policy": "no-referrer",

@@ -41,7 +41,7 @@ class Handlers(grpc.GenericRpcHandler):
             kind = grpc.stream_stream_rpc_method_handler if method.streams else grpc.stream_unary_rpc_method_handler
             self._handlers[method.path] = kind(serve)
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "Handler | None":
         return self._handlers.get(handler_call_details.method)
 
 
@@ -130,4 +130,4 @@ def _encode(message: Message[Any]) -> bytes:
 def _envelope(context: Context) -> Envelope:
     headers = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
     address = unquote(context.peer()).partition(":")[2]  # ipv4:192.0.2.1:50000, ipv6:[2001:db8::1]:50000, unix:
-    return Envelope(headers, address.rpartition(":")[0].strip("[]"))
+    return Envelope.around(headers, address.rpartition(":")[0].strip("[]"))

@@ -23,6 +23,7 @@ from kairship.apiserver.crew import Crew
 from kairship.apiserver.logs import log_as_json
 from kairship.apiserver.ops import Ops
 from kairship.apiserver.settings import Address, Settings
+from kairship.apiserver.starting import StartError
 from kairship.apiserver.worker import Assignment
 from kairship.kube import Connection
 
@@ -31,12 +32,8 @@ _BACKLOG = 1024
 log = structlog.get_logger(__name__)
 
 
-class StartError(Exception):
-    """The settings cannot work; the text says why, and what to do."""
-
-
 async def run(settings: Settings) -> None:
-    """Until SIGTERM or SIGINT. Raises `StartError`, `CertificateError` or `KubeError` if it cannot even begin."""
+    """Until SIGTERM or SIGINT. Raises `StartError` or `KubeError` if it cannot even begin."""
     log_as_json()
     _check(settings)
     stop = asyncio.Event()

@@ -15,7 +15,7 @@ from protobuf import Message
 
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.calls import Call, Envelope
-from kairship.apiserver.chain import Chain, Outcome, Receive, request_id_of
+from kairship.apiserver.chain import Chain, Outcome, Receive
 from kairship.apiserver.connections import Connection
 from kairship.apiserver.errors import ApiError, Code, NotFound, Unimplemented
 from kairship.apiserver.routing import Match, Mismatch, Router
@@ -49,7 +49,7 @@ class Rest:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
-        envelope = Envelope(request.headers, request.remote or "")
+        envelope = Envelope.around(request.headers, request.remote or "")
         path, _, query = request.raw_path.partition("?")
         try:
             match = self._router.find(request.method, path)
@@ -69,7 +69,7 @@ class Rest:
     async def _stream(
         self, request: web.BaseRequest, match: Match, envelope: Envelope, receive: Receive
     ) -> web.StreamResponse:
-        events = EventStream(request, stalled_seconds=self._chain.limits.stalled_seconds)
+        events = EventStream(request, envelope.request_id, stalled_seconds=self._chain.limits.stalled_seconds)
         outcome = None
         try:
             async with events.kept_alive():
@@ -99,7 +99,7 @@ class Rest:
         self, envelope: Envelope, error: ApiError, started: float, mismatch: Mismatch | None = None
     ) -> web.Response:
         self._chain.note_unknown(PROTOCOL, error, started)
-        response = _error_response(error, request_id_of(envelope))
+        response = _error_response(error, envelope.request_id)
         if mismatch is not None and mismatch.allowed:
             response.set_status(405)
             response.headers["Allow"] = ", ".join(mismatch.allowed)
@@ -135,6 +135,7 @@ def _json(body: bytes, request_id: str, *, status: int = 200) -> web.Response:
     headers = CIMultiDict(
         {
             "Content-Type": "application/json",
+            "Server": "kairship",
             "X-Request-Id": request_id,
             "Cache-Control": "no-store",
             "X-Content-Type-Options": "nosniff",

@@ -23,10 +23,11 @@ _NOTHING = b":\n\n"
 
 
 class EventStream:
-    def __init__(self, request: web.BaseRequest, *, stalled_seconds: float) -> None:
+    def __init__(self, request: web.BaseRequest, request_id: str, *, stalled_seconds: float) -> None:
         self.response: web.StreamResponse | None = None
         """None until something was sent."""
         self._request = request
+        self._request_id = request_id
         self._stalled_seconds = stalled_seconds
         self._writing = asyncio.Lock()
 
@@ -75,6 +76,8 @@ class EventStream:
         if self.response is None:
             headers = {
                 "Content-Type": "text/event-stream",
+                "Server": "kairship",
+                "X-Request-Id": self._request_id,
                 "Cache-Control": "no-store",
                 "X-Content-Type-Options": "nosniff",
                 "X-Accel-Buffering": "no",  # a proxy that collects events would hold them back

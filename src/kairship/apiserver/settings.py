@@ -4,7 +4,6 @@ from pathlib import Path
 
 import msgspec
 
-from kairship.apiserver.certificates import CertificateFiles
 from kairship.apiserver.limits import Limits
 
 
@@ -12,6 +11,12 @@ class Address(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
     """0 takes any that is free."""
+
+
+class CertificateFiles(msgspec.Struct, frozen=True):
+    certificate: Path
+    """In PEM, followed by those of the authorities in between."""
+    key: Path
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

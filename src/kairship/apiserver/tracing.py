@@ -14,7 +14,7 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 class Tracing(Protocol):
-    def span(self, method: Method, envelope: Envelope, request_id: str) -> AbstractContextManager[None]: ...
+    def span(self, method: Method, envelope: Envelope) -> AbstractContextManager[None]: ...
 
     def close(self) -> None:
         """Send what is left. Blocks for as long as the collector takes, some seconds at most."""
@@ -22,7 +22,7 @@ class Tracing(Protocol):
 
 
 class NoTracing:
-    def span(self, method: Method, envelope: Envelope, request_id: str) -> AbstractContextManager[None]:
+    def span(self, method: Method, envelope: Envelope) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None:
@@ -49,13 +49,17 @@ class OpenTelemetry:
         self._failed: Any = lambda error: Status(StatusCode.ERROR, error.code.name)
 
     @contextmanager
-    def span(self, method: Method, envelope: Envelope, request_id: str) -> Iterator[None]:
+    def span(self, method: Method, envelope: Envelope) -> Iterator[None]:
         carrier = {name: value for name in ("traceparent", "tracestate") if (value := envelope.headers.get(name))}
         with self._tracer.start_as_current_span(
             method.path[1:],
             context=self._propagator.extract(carrier),
             kind=self._kind,
-            attributes={"rpc.service": method.service, "rpc.method": method.name, "kairship.request_id": request_id},
+            attributes={
+                "rpc.service": method.service,
+                "rpc.method": method.name,
+                "kairship.request_id": envelope.request_id,
+            },
             record_exception=False,  # texts of errors may say what must not leave
             set_status_on_exception=False,
         ) as span:
