@@ -3,6 +3,8 @@
 Services receive a `Call` beside each request: who asks, under which id the logs know it, and how long there is.
 """
 
+import re
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ import msgspec
 from kairship.wire import Method
 
 MOST_WARNINGS = 20
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -48,8 +51,17 @@ class Call:
             self.warnings.append(text)
 
 
-class Metadata(msgspec.Struct, frozen=True):
-    """What came beside the request: headers or gRPC metadata, with names in lower case, and where from."""
+class Envelope(msgspec.Struct, frozen=True):
+    """What is around a request, whatever it came by."""
 
-    values: Mapping[str, str]
-    origin: str = ""
+    headers: Mapping[str, str]
+    """Headers of HTTP or metadata of gRPC; asked with names in lower case."""
+    origin: str
+    """The address that it came from."""
+    request_id: str
+
+    @classmethod
+    def around(cls, headers: Mapping[str, str], origin: str) -> "Envelope":
+        """Its id is the one that the caller or a proxy has given, if it can be written everywhere, or a new one."""
+        given = headers.get("x-request-id", "")
+        return cls(headers, origin, given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8))

@@ -11,7 +11,7 @@ other kind, is a mistake that nobody would find otherwise. A method without a co
 """
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from protobuf import Message
@@ -20,7 +20,7 @@ from kairship.apiserver.calls import Call
 from kairship.wire import Method, methods
 
 Unary: TypeAlias = Callable[[Any, Call], Awaitable[Message[Any]]]
-Streaming: TypeAlias = Callable[[Any, Call], AsyncIterator[Message[Any]]]
+Streaming: TypeAlias = Callable[[Any, Call], AsyncGenerator[Message[Any], None]]
 
 
 class RegistryError(Exception):

@@ -7,7 +7,22 @@ here does input or output, and all of it is safe to use from several tasks and t
 
 from kairship.wire.catalogue import Method, Route, descriptors, methods
 from kairship.wire.mirroring import Mirror
+from kairship.wire.parameters import Parameter, find_parameter
 from kairship.wire.reading import Reading, UnreadableError, read
+from kairship.wire.validation import violations
 from kairship.wire.writing import write
 
-__all__ = ["Method", "Mirror", "Reading", "Route", "UnreadableError", "descriptors", "methods", "read", "write"]
+__all__ = [
+    "Method",
+    "Mirror",
+    "Parameter",
+    "Reading",
+    "Route",
+    "UnreadableError",
+    "descriptors",
+    "find_parameter",
+    "methods",
+    "read",
+    "violations",
+    "write",
+]
