@@ -1,4 +1,4 @@
-"""Golden replies: the JSON of each operation, kept in `tests/contract/golden`, with what differs from run to run taken out.
+"""Golden replies: the JSON of each operation, kept in `tests/contract/golden`, without what differs from run to run.
 
 A reply that changes is a change for everybody who reads it. If it is meant, `KAIRSHIP_WRITE_GOLDEN=1 pytest …` writes
 the files anew, and the difference is there to be read in the commit.

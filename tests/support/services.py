@@ -6,25 +6,27 @@ that these are enough. Requests are held to the rules of the protos, as the entr
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import pytest
 from protobuf import Message
 
 from kairship.apiserver.calls import Call, Caller
-from kairship.apiserver.errors import of_exception
+from kairship.apiserver.errors import ApiError, Code, of_exception
 from kairship.apiserver.registry import Registry
 from kairship.apiserver.services import EXTERNAL, Offer, Services, rights
 from kairship.apiserver.services.own_kinds import NAMESPACE
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool
-from kairship.kube import Client, Impersonation, Object, kinds
+from kairship.kube import Client, Impersonation, NotFound, Object
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
 from kairship.wire import methods, violations
+from support.our_kinds import SERVED
 
+INSTANCE = SERVED["Instance"]
 ACCOUNT = "kairship:test:services"
 OFFERS = (Offer(DriverName.LOCAL, ("v1.18.2", "v1.18.1")), EXTERNAL)
 PATIENCE = 45.0
@@ -46,7 +48,7 @@ class Api:
         """Of the last call."""
         self._registry = registry
 
-    async def __call__(self, name: str, reply: type[M], **fields: Any) -> M:
+    async def __call__(self, name: str, reply: type[M], /, **fields: Any) -> M:
         """`name` is Service.Method. Errors are those that a caller is told."""
         method, call, request = self._prepare(name, fields)
         handler = self._registry.unary(method)
@@ -63,7 +65,7 @@ class Api:
         assert isinstance(found, reply)
         return found
 
-    def watch(self, name: str, **fields: Any) -> Any:
+    def watch(self, name: str, /, **fields: Any) -> Any:
         method, call, request = self._prepare(name, fields)
         handler = self._registry.streaming(method)
         assert handler is not None, f"{name} is not implemented"
@@ -86,6 +88,21 @@ class Api:
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(0.05)
+
+
+@contextmanager
+def refused(code: Code, match: str | None = None) -> Iterator[pytest.ExceptionInfo[ApiError]]:
+    """That the block ends with an error that the caller is told under this code."""
+    with pytest.raises(ApiError, match=match) as caught:
+        yield caught
+    assert caught.value.code is code, f"{caught.value.code.name}: {caught.value.message}"
+
+
+async def discard(api: Api, name: str) -> None:
+    """Delete an instance that nobody has a driver for, whatever still holds on to it."""
+    await api.world.delete(INSTANCE, name, missing_ok=True)
+    with suppress(NotFound):  # once it is being deleted, nobody holds on to it anew
+        await api.world.patch(INSTANCE, name, {"metadata": {"finalizers": None}})
 
 
 @asynccontextmanager
@@ -142,5 +159,3 @@ async def until(condition: Any, *, what: str, timeout: float = PATIENCE) -> Any:
             pytest.fail(f"{what} did not come about within {timeout:g} s")
         await asyncio.sleep(0.05)
     return found
-
-

@@ -4,7 +4,6 @@ from typing import Any
 
 from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.offers import Offers
-from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import CreateInstanceRequest, Instance, InstanceSpec
 from kairship.kube import Object
 from kairship.resources import DriverName
@@ -39,25 +38,6 @@ def new_instance(request: CreateInstanceRequest, offers: Offers) -> Object:
             releaseOnDelete=spec.release_on_delete,
         ),
     }
-
-
-def replacement(manifest: Object, current: SeenInstance) -> Object:
-    """The instance that `manifest` makes of `current`: its labels, annotations and spec.
-
-    What keeps an instance until its control plane is gone is not the caller's to leave out.
-    """
-    sent = manifest.get("metadata") or {}
-    kept = current.metadata
-    metadata: Object = {
-        "name": kept.name,
-        "resourceVersion": sent.get("resourceVersion") or kept.resource_version,
-        "labels": sent.get("labels") or {},
-        "annotations": sent.get("annotations") or {},
-        "finalizers": list(kept.finalizers),
-    }
-    if sent.get("uid"):
-        metadata["uid"] = sent["uid"]
-    return {"metadata": metadata, "spec": manifest.get("spec") or {}}
 
 
 def _host_cluster(request: CreateInstanceRequest, spec: InstanceSpec, driver: DriverName) -> str:

@@ -1,5 +1,6 @@
 """What all parts of the Instance service work with: the instances, and how one of them is changed."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,11 @@ from kairship.apiserver.services.offers import Offers
 from kairship.apiserver.services.own_kinds import OwnKinds, SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
 from kairship.kube import Conflict
+from kairship.reconcile import jittered
 from kairship.resources import DriverName
 
-_ATTEMPTS = 5
+_ATTEMPTS = 20
+_PAUSE = 0.02
 
 Change = Callable[[SeenInstance], dict[str, Any] | None]
 """From an instance to the fields of its spec that shall be others; None if all is as it should be. May refuse."""
@@ -61,7 +64,8 @@ class Part:
                     as_type=SeenInstance,
                     timeout=patience(call),
                 )
-            except Conflict:
+            except Conflict:  # most often a controller has written the status
+                await asyncio.sleep(jittered(_PAUSE, spread=1.0))
                 continue
             await self._own.instances.written(name, changed.metadata.resource_version, call)
             return changed

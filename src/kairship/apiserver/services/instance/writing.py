@@ -8,13 +8,14 @@ from protobuf.wkt import Empty
 
 from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import FailedPrecondition, NotFound, Unavailable
-from kairship.apiserver.services.instance.intent import new_instance, replacement
+from kairship.apiserver.services.instance.intent import new_instance
 from kairship.apiserver.services.instance.part import Part, refuse_adopted
 from kairship.apiserver.services.instance.view import instance_view
 from kairship.apiserver.services.manifests import read_manifest
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.replacing import replace
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
     DeleteInstanceRequest,
@@ -44,12 +45,7 @@ class Writing(Part):
     async def update_instance(self, request: UpdateInstanceRequest, call: Call) -> UpdateInstanceResponse:
         instances = self._own.instances
         manifest = await read_manifest(request.data, instances.resource, name=request.name)
-        current = await instances.read(request.name, call)
-        if current is None:
-            raise NotFound(f"there is no instance {request.name}")
-        replaced = await self._own.client.replace(
-            instances.resource, replacement(manifest, current), field_manager=FIELD_MANAGER, timeout=patience(call)
-        )
+        replaced = await replace(self._own.client, instances.resource, manifest, call)
         await instances.written(request.name, replaced["metadata"]["resourceVersion"], call)
         return UpdateInstanceResponse(data=as_json(replaced))
 

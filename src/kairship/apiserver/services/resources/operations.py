@@ -15,17 +15,16 @@ from kairship.apiserver.services.listing import Order, Window, is_descending
 from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
+from kairship.apiserver.services.replacing import replace
 from kairship.apiserver.services.resources.kind import Action, Kind
 from kairship.apiserver.services.resources.placing import placements
 from kairship.apiserver.services.resources.reader import Query, Reader
 from kairship.apiserver.services.resources.refusals import told_as_mistakes
-from kairship.apiserver.services.resources.replacing import replacement
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
-from kairship.kube import Conflict, Object
+from kairship.kube import Object
 from kairship.reconcile import Clock
 from kairship.wire import Method
 
-_ATTEMPTS = 3
 # Objects that the instance placed in a member are not the member's own.
 _OWN_OF_MEMBER = "karmada.io/managed!=true"
 
@@ -73,26 +72,11 @@ class Operations:
     async def update(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, name=request.name, namespace=namespace)
-        attempts = 1 if wanted["metadata"].get("resourceVersion") else _ATTEMPTS
-        while True:
-            client = self.reach.instance(request.instance)
-            current = await client.get(kind.resource, request.name, namespace=namespace, timeout=patience(call))
-            attempts -= 1
-            try:
-                with told_as_mistakes():
-                    replaced = await client.replace(
-                        kind.resource,
-                        replacement(wanted, current),
-                        namespace=namespace,
-                        field_manager=FIELD_MANAGER,
-                        timeout=patience(call),
-                    )
-            except Conflict:
-                # Whoever names no version does not care which one is replaced.
-                if not attempts:
-                    raise
-                continue
-            return _reply(method, data=as_json(replaced))
+        with told_as_mistakes():
+            replaced = await replace(
+                self.reach.instance(request.instance), kind.resource, wanted, call, namespace=namespace
+            )
+        return _reply(method, data=as_json(replaced))
 
     async def patch(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
         fields = await read_fields(request.data, kind.resource, name=request.name, namespace=_namespace(kind, request))
