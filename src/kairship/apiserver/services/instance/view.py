@@ -57,7 +57,7 @@ def state_of(seen: SeenInstance) -> InstanceStatus.State:
 def backup_view(backup: own.Backup) -> Backup:
     return Backup(
         name=backup.name,
-        phase=Backup.Phase[f"PHASE_{backup.phase.upper()}"],
+        phase=Backup.Phase[backup.phase.upper()],
         taken_at=seconds(backup.taken_at),
         version=backup.version,
         size=backup.size_bytes,

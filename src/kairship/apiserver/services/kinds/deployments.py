@@ -1,15 +1,13 @@
 """Deployments. All of it is pure."""
 
 import datetime as dt
-from collections.abc import Sequence
 from typing import Any
 
 from kairship.apiserver.errors import FailedPrecondition, InvalidArgument
 from kairship.apiserver.services.objects import MIRROR
 from kairship.apiserver.services.resources import Kind
-from kairship.apiserver.services.resources.kind import Predicate
+from kairship.apiserver.services.resources.kind import Placed, Predicate
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import Deployment, DeploymentStatus
-from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.gen.kairship.types.v1alpha1.workload_pb import WorkloadState
 from kairship.kube import Object, kinds
@@ -18,19 +16,20 @@ _REVISION = "deployment.kubernetes.io/revision"
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
-def deployment_view(obj: Object, placed: Sequence[ClusterProviderSummary]) -> Deployment:
+def deployment_view(obj: Object, placed: Placed) -> Deployment:
     shown = MIRROR.of(Deployment, obj)
     status = shown.status or DeploymentStatus()
-    status.state = state_of(obj)
-    status.clusters = list(placed)
+    status.state = state_of(obj, replicas=placed.replicas)
+    status.clusters = list(placed.clusters)
     shown.status = status
     revision = (obj.get("metadata", {}).get("annotations") or {}).get(_REVISION, "")
     shown.revision = int(revision) if revision.isdecimal() else 0
     return shown
 
 
-def state_of(obj: Object) -> WorkloadState:
-    """Of the object alone, as Karmada has summed it up. Duplicated, it has more replicas than its spec says."""
+def state_of(obj: Object, *, replicas: int = 0) -> WorkloadState:
+    """As Karmada has summed it up. `replicas` are those of all clusters, if known: duplicated, they are more than the
+    spec says."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if obj.get("metadata", {}).get("deletionTimestamp"):
         return WorkloadState.DELETING
@@ -39,7 +38,11 @@ def state_of(obj: Object) -> WorkloadState:
         return WorkloadState.STOPPED
     if there == 0:
         return WorkloadState.WAITING
-    return WorkloadState.RUNNING if status.get("readyReplicas", 0) >= max(wanted, there) else WorkloadState.NOT_READY
+    return (
+        WorkloadState.RUNNING
+        if status.get("readyReplicas", 0) >= max(wanted, there, replicas)
+        else WorkloadState.NOT_READY
+    )
 
 
 def in_phase(request: Any) -> Predicate | None:

@@ -3,7 +3,6 @@
 A propagation policy that objects follow cannot be deleted: what it placed would stay or go by rules that nobody reads.
 """
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,9 +13,8 @@ from kairship.apiserver.errors import FailedPrecondition
 from kairship.apiserver.services.objects import metadata_view
 from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources import Kind
-from kairship.apiserver.services.resources.kind import Guard, Predicate, View
+from kairship.apiserver.services.resources.kind import Guard, Placed, Predicate, View
 from kairship.apiserver.services.resources.reader import Binding
-from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
 from kairship.gen.kairship.policy.v1alpha1.override_pb import ClusterOverridePolicy, OverridePolicy
 from kairship.gen.kairship.policy.v1alpha1.overriders_pb import JSON, PlaintextOverrider
 from kairship.gen.kairship.policy.v1alpha1.propagation_pb import ClusterPropagationPolicy, PropagationPolicy
@@ -39,7 +37,7 @@ _MIRROR = Mirror({ObjectMeta: metadata_view, PlaintextOverrider: _plaintext})
 
 
 def policy_view(message: type[Message[Any]]) -> View:
-    def view(obj: Object, _: Sequence[ClusterProviderSummary]) -> Message[Any]:
+    def view(obj: Object, _: Placed) -> Message[Any]:
         return _MIRROR.of(message, obj)
 
     return view

@@ -1,10 +1,11 @@
 """A kind of object, described: everything that differs from kind to kind, and nothing that does not."""
 
 import datetime as dt
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from protobuf import Message
 
 from kairship.apiserver.calls import Call
@@ -14,7 +15,18 @@ from kairship.kube import Client, Object, Resource
 
 Predicate = Callable[[Object], bool]
 
-View = Callable[[Object, Sequence[ClusterProviderSummary]], Message[Any]]
+
+class Placed(msgspec.Struct, frozen=True):
+    """Where an object went."""
+
+    clusters: tuple[ClusterProviderSummary, ...] = ()
+    replicas: int = 0
+    """How many replicas the clusters shall have in all."""
+
+
+NOWHERE = Placed()
+
+View = Callable[[Object, Placed], Message[Any]]
 """From an object, and where it was placed, to what callers see. Pure."""
 
 Filter = Callable[[Any], Predicate | None]

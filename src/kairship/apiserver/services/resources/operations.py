@@ -16,7 +16,7 @@ from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
 from kairship.apiserver.services.replacing import replace
-from kairship.apiserver.services.resources.kind import Action, Kind
+from kairship.apiserver.services.resources.kind import NOWHERE, Action, Kind
 from kairship.apiserver.services.resources.placing import placements
 from kairship.apiserver.services.resources.reader import Query, Reader
 from kairship.apiserver.services.resources.refusals import told_as_mistakes
@@ -142,7 +142,7 @@ class Operations:
             if cluster
             else await placements(self.reader, kind, instance, objects, namespace=namespace, timeout=patience(call))
         )
-        views = [kind.view(obj, placed.get(obj["metadata"]["uid"], ())) for obj in objects]
+        views = [kind.view(obj, placed.get(obj["metadata"]["uid"], NOWHERE)) for obj in objects]
         if cluster:
             for view in views:
                 view.metadata.cluster = cluster  # type: ignore[attr-defined]

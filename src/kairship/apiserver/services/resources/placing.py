@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from kairship.apiserver.services.cluster.view import provider_of
-from kairship.apiserver.services.resources.kind import Kind
+from kairship.apiserver.services.resources.kind import Kind, Placed
 from kairship.apiserver.services.resources.reader import Binding, Reader
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
 from kairship.kube import Object
 
-Placements = Mapping[str, Sequence[ClusterProviderSummary]]
+Placements = Mapping[str, Placed]
 """By the uid of the object."""
 
 
@@ -22,11 +22,12 @@ async def placements(
     if not bindings:
         return {}
     providers = await reader.providers(instance, timeout=timeout)
-    return {uid: summaries(binding, providers) for uid, binding in bindings.items()}
+    return {uid: placed(binding, providers) for uid, binding in bindings.items()}
 
 
-def summaries(binding: Binding, providers: Mapping[str, str]) -> list[ClusterProviderSummary]:
-    return [
+def placed(binding: Binding, providers: Mapping[str, str]) -> Placed:
+    clusters = (
         ClusterProviderSummary(name=name, provider=provider_of(providers.get(name, "")), applied=applied)
         for name, applied in sorted(binding.clusters().items())
-    ]
+    )
+    return Placed(tuple(clusters), sum(target.replicas for target in binding.spec.clusters or ()))

@@ -5,7 +5,7 @@ for each object a version and the clusters it is in. A slow follower slows both 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
@@ -14,12 +14,11 @@ from protobuf import Message
 
 from kairship.apiserver.calls import Call
 from kairship.apiserver.services.reach import patience
-from kairship.apiserver.services.resources.kind import Kind
+from kairship.apiserver.services.resources.kind import NOWHERE, Kind, Placed
 from kairship.apiserver.services.resources.operations import Operations, enclosed
-from kairship.apiserver.services.resources.placing import summaries
+from kairship.apiserver.services.resources.placing import placed
 from kairship.apiserver.services.resources.reader import Binding
 from kairship.apiserver.services.watching import Picture, Place, follow_in_instance, running
-from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import NotFound, Object, Resource, kinds
 from kairship.reconcile import Selection
@@ -42,7 +41,7 @@ class Following:
         self._namespace: str | None = request.namespace or None
         self._call = call
         self._taken: asyncio.Queue[Taken] = asyncio.Queue(_AHEAD)
-        self._placed: dict[Place, Sequence[ClusterProviderSummary]] = {}
+        self._placed: dict[Place, Placed] = {}
         self._told: set[Place] = set()
 
     async def events(self) -> AsyncGenerator[Message[Any]]:
@@ -106,7 +105,7 @@ class Following:
         providers = await self._operations.reader.providers(self._instance, timeout=patience(self._call))
         for binding in found:
             place = (binding.spec.resource.namespace, binding.spec.resource.name)
-            shown = summaries(binding, providers)
+            shown = placed(binding, providers)
             if self._placed.get(place) != shown:
                 self._placed[place] = shown
                 moved.append(place)
@@ -129,11 +128,11 @@ class Following:
         place = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         kind = WatchEventType.MODIFIED if place in self._told else WatchEventType.ADDED
         self._told.add(place)
-        return enclosed(self._method, self._kind.view(obj, self._placed.get(place, ())), type=kind)
+        return enclosed(self._method, self._kind.view(obj, self._placed.get(place, NOWHERE)), type=kind)
 
     def _gone(self, place: Place) -> Message[Any]:
         self._told.discard(place)
         self._placed.pop(place, None)
         namespace, name = place
-        last = self._kind.view({"metadata": {"namespace": namespace, "name": name}}, ())
+        last = self._kind.view({"metadata": {"namespace": namespace, "name": name}}, NOWHERE)
         return enclosed(self._method, last, type=WatchEventType.DELETED)

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
+import pytest_asyncio
 from protobuf.wkt import Empty
 from support import golden
-from support.services import INSTANCE, Api, discard, refused, services_of, until
+from support.services import INSTANCE, Api, discard, refused, until
 
 from kairship.apiserver.errors import Code, NotFound
 from kairship.embedded import EmbeddedPlane
@@ -35,18 +36,15 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchEventType
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.instances.pool_sources import NAMESPACE
-from kairship.kube import Client, Connection, Forbidden, kinds
+from kairship.kube import Client, Connection, Forbidden, KubeError, kinds
+from kairship.kube import NotFound as KubeNotFound
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 RUNNING = InstanceStatus.State.INSTANCE_STATE_RUNNING
 
 
-@pytest.fixture
-async def api(plane: EmbeddedPlane) -> AsyncIterator[Api]:
-    async with services_of(plane) as api:
-        yield api
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def idle(api: Api) -> AsyncIterator[str]:
     """An instance that no controller of the plane has a driver for: it stays as services write it."""
     name = f"idle-{uuid.uuid4().hex[:8]}"
@@ -92,7 +90,7 @@ async def test_the_demo_is_listed_shown_and_given_as_json(api: Api) -> None:
 
 async def test_what_was_written_is_seen_by_the_very_next_read(api: Api) -> None:
     """Many writes and reads in a row: none is missed, created, changed or deleted."""
-    for number in range(25):
+    for number in range(10):
         name = f"own-{uuid.uuid4().hex[:8]}"
         await api.world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
         await api("Instance.UpdateInstanceFailover", Empty, instance=name, enabled=True)
@@ -224,7 +222,11 @@ async def test_changes_by_many_at_once_are_all_there(api: Api, idle: str) -> Non
         await api("Instance.DeleteBackup", Empty, instance=idle, name="b1")
 
 
-async def test_an_upgrade_is_a_newer_version_that_is_on_offer(api: Api) -> None:
+async def test_an_upgrade_is_a_newer_version_that_is_on_offer(api: Api, idle: str) -> None:
+    for _ in range(2):  # asking again changes nothing
+        asked = await api("Instance.UpgradeInstance", Instance, name=idle, version="v1.18.2")
+        assert asked.spec is not None
+        assert asked.spec.version == "v1.18.2"
     with refused(Code.INVALID_ARGUMENT, "not on offer"):
         await api("Instance.UpgradeInstance", Instance, name="demo", version="v9.9.9")
     with refused(Code.FAILED_PRECONDITION, r"v1\.18\.2 runs and v1\.18\.1 is older"):
@@ -329,3 +331,69 @@ async def test_instances_are_followed(api: Api, idle: str) -> None:
         async for event in events:
             if event.type is WatchEventType.DELETED:
                 break
+
+
+async def test_an_instance_from_its_creation_to_its_end(api: Api) -> None:
+    """For real: the controllers of the plane make it, back it up, restore it and destroy it."""
+    name = f"life-{uuid.uuid4().hex[:8]}"
+    created = await api("Instance.CreateInstance", Instance, data=_wish(name, alias="Life", description="A test."))
+    golden.compare("Instance.CreateInstance", created, instance=name)
+    steps: list[str] = []
+    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(90):
+        async for event in events:
+            if event.instance is None:
+                continue
+            if event.instance.status.operation is not None:
+                steps.append(event.instance.status.operation.step)
+            if event.instance.status.state is RUNNING and event.instance.status.operation is None:
+                break
+    assert "certificates" in steps
+    shown = await api("Instance.GetInstance", Instance, name=name)
+    assert shown.status is not None
+    assert {condition.type: condition.status for condition in shown.status.conditions}["Ready"] == "True"
+
+    await api("Instance.CreateBackup", Backup, instance=name, name="first")
+
+    async def taken() -> Backup | None:
+        found = await api("Instance.ListBackups", ListBackupsResponse, instance=name)
+        return next((backup for backup in found.items if backup.phase is Backup.Phase.COMPLETED), None)
+
+    backup = await until(taken, what="the backup")
+    assert backup.size > 0
+    assert backup.taken_at > 0
+    inside = await api.instance(name)
+    await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": "late"}}, namespace="default")
+    for _ in range(2):  # a request can be repeated
+        await api("Instance.RestoreInstance", Instance, instance=name, name="first", request="once")
+    with refused(Code.ALREADY_EXISTS, "use another identifier"):
+        await api("Instance.CreateBackup", Backup, instance=name, name="second")
+        await api("Instance.RestoreInstance", Instance, instance=name, name="second", request="once")
+
+    async def restored() -> bool | None:
+        found = await api.world.get(INSTANCE, name)
+        return True if found["status"].get("restore", {}).get("phase") == "Completed" else None
+
+    await until(restored, what="the restore", timeout=60)
+
+    async def without_what_came_later() -> bool | None:
+        try:
+            await (await api.instance(name)).get(kinds.CONFIGMAPS, "late", namespace="default")
+        except KubeNotFound:
+            return True
+        except KubeError:
+            return None  # the pool has yet to find that it answers again
+        return None
+
+    await until(without_what_came_later, what="the state of the backup")
+    await api("Instance.DeleteBackup", Empty, instance=name, name="first")
+    await api("Instance.DeleteInstance", Empty, name=name)
+    going = await api("Instance.ListInstances", ListInstancesResponse, name=name)
+    assert [item.status.state for item in going.items if item.status] in (
+        [],
+        [InstanceStatus.State.INSTANCE_STATE_TERMINAL],
+    )
+
+    async def gone() -> bool | None:
+        return None if (await api("Instance.ListInstances", ListInstancesResponse, name=name)).items else True
+
+    await until(gone, what="the instance gone", timeout=60)
