@@ -19,6 +19,7 @@ import errno
 
 import msgspec
 
+from kairship.apiserver.starting import StartError
 from kairship.embedded import HomeBusy, HomeError, MemberError, NoPlane
 from kairship.engine import EngineError
 from kairship.instances.drivers import DriverError, StepFailed
@@ -52,6 +53,7 @@ _EXPECTED: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (NotRunning, ExitCode.NOT_RUNNING),
     (NotReady, ExitCode.NOT_READY),
     (MemberError, ExitCode.USAGE),
+    (StartError, ExitCode.USAGE),
     (SupervisorError, ExitCode.FAILED),
     (DriverError, ExitCode.FAILED),
     (JoinRefused, ExitCode.FAILED),

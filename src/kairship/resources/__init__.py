@@ -47,6 +47,7 @@ from .registration import (
     RegistrationStatus,
 )
 from .scalars import ReadyCount, SecretReference
+from .versions import is_older
 
 __all__ = [
     "ACCESS_BINDINGS",
@@ -115,6 +116,7 @@ __all__ = [
     "find_condition",
     "instance",
     "instance_status",
+    "is_older",
     "is_true",
     "membership",
     "product",

@@ -40,8 +40,8 @@ class Process:
         loop.add_reader(self._pidfd, self._reap)
 
     @classmethod
-    def spawn(cls, spec: ProcessSpec, *, output: int) -> "Process":
-        """Start it with `output` as stdout and stderr. Raises OSError if that cannot be done."""
+    def spawn(cls, spec: ProcessSpec, *, output: int, pass_fds: tuple[int, ...] = ()) -> "Process":
+        """Start it with `output` as stdout and stderr, and `pass_fds` open. Raises OSError if that cannot be done."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("children are spawned on the main thread")
         inherited = {key: os.environ[key] for key in INHERITED_ENV if key in os.environ}
@@ -53,6 +53,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                pass_fds=pass_fds,
                 start_new_session=True,
                 preexec_fn=_dying_with(os.getpid()),  # two system calls, nothing that takes a lock
             )

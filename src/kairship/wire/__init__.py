@@ -1,12 +1,28 @@
 """The API as data: its methods, and its messages as JSON.
 
 Everything above uses generated messages (`kairship.gen`), but only this package knows which library is behind them: how
-JSON is read and written, and how descriptors and their options are read. Nothing here does input or output, and all of
-it is safe to use from several tasks and threads.
+JSON is read and written, how objects of Kubernetes become messages, how descriptors and their options are read. Nothing
+here does input or output, and all of it is safe to use from several tasks and threads.
 """
 
 from kairship.wire.catalogue import Method, Route, descriptors, methods
+from kairship.wire.mirroring import Mirror
+from kairship.wire.parameters import Parameter, find_parameter
 from kairship.wire.reading import Reading, UnreadableError, read
+from kairship.wire.validation import violations
 from kairship.wire.writing import write
 
-__all__ = ["Method", "Reading", "Route", "UnreadableError", "descriptors", "methods", "read", "write"]
+__all__ = [
+    "Method",
+    "Mirror",
+    "Parameter",
+    "Reading",
+    "Route",
+    "UnreadableError",
+    "descriptors",
+    "find_parameter",
+    "methods",
+    "read",
+    "violations",
+    "write",
+]

@@ -81,8 +81,11 @@ def _without_doubles(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Two readers of a field that is there twice may disagree about its value, and one of them may be a check."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise UnreadableError(next(name for name in names if names.count(name) > 1), "is there twice")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise UnreadableError(name, "is there twice")
+            seen.add(name)
     return found
 
 
@@ -148,16 +151,17 @@ def _is_readable(message: DescMessage, value: dict[str, JSON]) -> bool:
 def _expected(field: DescField) -> str:
     match field.value:
         case DescFieldValueList(element=element):
-            return f"a list, and each item {_expected_value(element)}"
+            return f"a list, and each item {expected_value(element)}"
         case DescFieldValueMap(value=value):
-            return f"an object, and each value {_expected_value(value)}"
+            return f"an object, and each value {expected_value(value)}"
         case DescFieldValueMessage(message=element) | DescFieldValueEnum(enum=element):
-            return _expected_value(element)
+            return expected_value(element)
         case DescFieldValueScalar(scalar=scalar):
-            return _expected_value(scalar)
+            return expected_value(scalar)
 
 
-def _expected_value(value: ScalarType | DescMessage | DescEnum) -> str:
+def expected_value(value: ScalarType | DescMessage | DescEnum) -> str:
+    """What is expected in place of a value of this type, in words."""
     match value:
         case DescEnum():
             return f"one of {', '.join(choice.name for choice in value.values)}"

@@ -31,11 +31,6 @@ def first_version(spec: InstanceSpec, offered: Sequence[str]) -> str | None:
     return offered[0] if offered else None
 
 
-def is_older(version: str, than: str) -> bool:
-    """v1.18.9 is older than v1.18.10, and a pre-release older than its release."""
-    return _order(version) < _order(than)
-
-
 def _failover(spec: InstanceSpec) -> karmada.Failover | None:
     asked = spec.failover
     if not asked.enabled:
@@ -57,8 +52,3 @@ def _descheduling(spec: InstanceSpec) -> karmada.Descheduling | None:
     return karmada.Descheduling(
         interval=asked.interval_seconds, unschedulable_threshold=asked.unschedulable_threshold_seconds
     )
-
-
-def _order(version: str) -> tuple[tuple[int, ...], bool, str]:
-    release, _, pre_release = version.removeprefix("v").partition("-")
-    return tuple(int(part) for part in release.split(".")), not pre_release, pre_release

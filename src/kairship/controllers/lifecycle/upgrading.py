@@ -13,11 +13,11 @@ same spec: somebody has to look first.
 from collections.abc import Mapping
 
 from kairship.controllers.lifecycle import credentials
-from kairship.controllers.lifecycle.desired import is_older, settings_of
+from kairship.controllers.lifecycle.desired import settings_of
 from kairship.controllers.lifecycle.work import Work
 from kairship.instances.drivers import DriverError, StepFailed
 from kairship.reconcile import RetryableError
-from kairship.resources import InstanceCondition, InstanceReason, Operation
+from kairship.resources import InstanceCondition, InstanceReason, Operation, is_older
 from kairship.resources.instance_status import Upgrade
 
 _UPGRADED = InstanceCondition.UPGRADED

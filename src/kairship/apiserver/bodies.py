@@ -1,0 +1,54 @@
+"""Bodies of requests over REST, read so that nobody can fill the memory with them.
+
+The size is known to be allowed before more of a body is read, and only some large ones are held at the same time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+from aiohttp import web
+
+from kairship.apiserver.errors import InvalidArgument, ResourceExhausted
+from kairship.apiserver.limits import Limits
+
+
+class Bodies:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._large = asyncio.Semaphore(limits.large_bodies)
+
+    @asynccontextmanager
+    async def received(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
+        """The body, as long as it is needed."""
+        if not request.body_exists:
+            yield b""
+            return
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise InvalidArgument("compressed bodies are not read; send it as it is")
+        announced = request.content_length
+        if announced is not None and announced > self._limits.body:
+            raise self._too_large()
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
+        if announced is not None and announced <= self._limits.large_body:
+            yield await self._read(request)
+            return
+        async with self._large:
+            yield await self._read(request)
+
+    async def _read(self, request: web.BaseRequest) -> bytes:
+        body = bytearray()
+        try:
+            async for part in request.content.iter_any():
+                body += part
+                if len(body) > self._limits.body:
+                    raise self._too_large()
+        except (aiohttp.ClientPayloadError, ConnectionError, web.RequestPayloadError):
+            raise InvalidArgument("the body ended before it was complete") from None
+        return bytes(body)
+
+    def _too_large(self) -> ResourceExhausted:
+        return ResourceExhausted(f"the body is larger than {self._limits.body} bytes; send less at a time")

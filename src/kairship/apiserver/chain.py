@@ -1,0 +1,250 @@
+"""What every call passes, whatever it came by: one chain for REST and gRPC.
+
+    request id → authentication → turn among callers → the request is read → authorisation → rules of the protos
+    → audit of the intent → the service → audit of the outcome → log, metrics, trace
+
+A request is read only when it is known who sends it and their turn has come: bytes of strangers are not worth memory.
+Whatever goes wrong comes out as an `ApiError` inside an `Outcome`; nothing is raised but cancellation.
+"""
+
+import asyncio
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import structlog
+from protobuf import Message
+
+from kairship import kube
+from kairship.apiserver.admission import Admission, CallerId
+from kairship.apiserver.auditing import Audit
+from kairship.apiserver.authentication import Authenticator
+from kairship.apiserver.authorisation import Authorizer, require_permission_named
+from kairship.apiserver.calls import Call, Envelope
+from kairship.apiserver.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
+from kairship.apiserver.limits import Limits
+from kairship.apiserver.metrics import Metrics
+from kairship.apiserver.registry import Registry
+from kairship.apiserver.streams import Streams
+from kairship.apiserver.tracing import Tracing
+from kairship.wire import Method, violations
+
+Receive: TypeAlias = Callable[[Call], Awaitable[Message[Any]]]
+Encode: TypeAlias = Callable[[Message[Any]], bytes]
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+_FRAMES = 20
+
+log = structlog.get_logger("kairship.apiserver")
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """How a call ended."""
+
+    request_id: str
+    reply: bytes = b""
+    """As it is sent; empty if there was an error, or many replies."""
+    error: ApiError | None = None
+    warnings: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Serving:
+    """A call on its way through the chain."""
+
+    outcome: Outcome
+    call: Call | None = None
+
+
+class Chain:
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        audit: Audit,
+        limits: Limits,
+        metrics: Metrics,
+        tracing: Tracing,
+    ) -> None:
+        self.limits = limits
+        self.streams = Streams(limits)
+        self._registry = registry
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._audit = audit
+        self._admission = Admission(limits)
+        self._metrics = metrics
+        self._tracing = tracing
+        metrics.follow(self._admission, self.streams)
+
+    async def unary(
+        self,
+        protocol: str,
+        method: Method,
+        envelope: Envelope,
+        receive: Receive,
+        encode: Encode,
+        *,
+        seconds: float | None = None,
+    ) -> Outcome:
+        """Serve a call with one reply, within `seconds` if the client gives it fewer than we do."""
+        async with self._serving(protocol, method, envelope) as serving:
+            allowed = _shorter(self.limits.seconds_for(method), seconds)
+            async with asyncio.timeout(allowed):
+                call = await self._identify(serving, method, envelope, allowed)
+                caller = CallerId(call.caller.id)
+                await self._admission.enter(caller)
+                try:
+                    request = await self._checked_request(call, receive)
+                    handler = self._registry.unary(method)
+                    if handler is None:
+                        raise _unimplemented(method)
+                    _hold_to_rules(request)
+                    async with self._audited(call, request):
+                        reply = await handler(request, call)
+                    serving.outcome.reply = encode(reply)
+                finally:
+                    self._admission.leave(caller)
+        return serving.outcome
+
+    async def stream(
+        self,
+        protocol: str,
+        method: Method,
+        envelope: Envelope,
+        receive: Receive,
+        encode: Encode,
+        send: Send,
+        *,
+        seconds: float | None = None,
+    ) -> Outcome:
+        """Serve a call with many replies. Each is sent before the next is asked for: a slow reader slows its source."""
+        async with self._serving(protocol, method, envelope) as serving:
+            allowed = _shorter(self.limits.seconds_for(method), seconds)
+            async with asyncio.timeout(self.limits.read_seconds):
+                call = await self._identify(serving, method, envelope, allowed)
+                request = await self._checked_request(call, receive)
+            handler = self._registry.streaming(method)
+            if handler is None:
+                raise _unimplemented(method)
+            _hold_to_rules(request)
+            async with (
+                self._audited(call, request),
+                self.streams.opened(CallerId(call.caller.id), seconds=allowed),
+                aclosing(handler(request, call)) as replies,
+            ):
+                async for reply in replies:
+                    await send(encode(reply))
+        return serving.outcome
+
+    def note_unknown(self, protocol: str, error: ApiError, started: float) -> None:
+        """Count what leads to no method."""
+        self._metrics.operation(protocol, None).count(error.code.name, time.monotonic() - started)
+
+    @asynccontextmanager
+    async def _serving(self, protocol: str, method: Method, envelope: Envelope) -> AsyncIterator[_Serving]:
+        """Around everything: the id, the trace, and in the end the log and the figures."""
+        started = time.monotonic()
+        serving = _Serving(Outcome(request_id=envelope.request_id))
+        outcome = serving.outcome
+        code = Code.CANCELLED.name  # unless it ends otherwise
+        try:
+            try:
+                with self._tracing.span(method, envelope):
+                    try:
+                        yield serving
+                    except Exception as error:
+                        raise self._told(error, method, outcome.request_id) from error
+            except ApiError as error:
+                outcome.error, outcome.reply = error, b""
+            code = outcome.error.code.name if outcome.error else "OK"
+        finally:
+            seconds = time.monotonic() - started
+            if serving.call is not None:
+                outcome.warnings = serving.call.warnings
+            self._metrics.operation(protocol, method).count(code, seconds)
+            log.info(
+                "request",
+                request_id=outcome.request_id,
+                protocol=protocol,
+                operation=method.path,
+                caller=serving.call.caller.id if serving.call else None,
+                origin=envelope.origin,
+                code=code,
+                seconds=round(seconds, 6),
+            )
+
+    async def _identify(self, serving: _Serving, method: Method, envelope: Envelope, seconds: float) -> Call:
+        deadline = time.monotonic() + seconds
+        caller = await self._authenticator.authenticate(envelope)
+        call = serving.call = Call(
+            request_id=serving.outcome.request_id,
+            caller=caller,
+            method=method,
+            deadline=deadline,
+            origin=envelope.origin,
+        )
+        require_permission_named(call)
+        return call
+
+    async def _checked_request(self, call: Call, receive: Receive) -> Message[Any]:
+        request = await receive(call)
+        if call.warnings:
+            self._metrics.ignored_fields.inc()
+        self._authorizer.authorize(call, request)
+        return request
+
+    @asynccontextmanager
+    async def _audited(self, call: Call, request: Message[Any]) -> AsyncIterator[None]:
+        await self._audit.before(call, request)
+        error: ApiError | None = ApiError(Code.CANCELLED, "the caller went away")
+        try:
+            yield
+            error = None
+        except Exception as failure:
+            error = of_exception(failure, request_id=call.request_id)
+            raise
+        finally:
+            try:
+                await self._audit.after(call, request, error)
+            except Exception as failure:  # noqa: BLE001 - it has happened; that it is not written down must be known
+                log.error("audit of an outcome failed", request_id=call.request_id, error=type(failure).__name__)
+
+    def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
+        told = of_exception(error, request_id=request_id)
+        if isinstance(told, Internal):
+            # Where it happened, but not what the error says: that may be a part of the request.
+            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+            log.error(
+                "defect",
+                request_id=request_id,
+                operation=method.path,
+                error=type(error).__qualname__,
+                frames=[f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+            )
+        elif not isinstance(error, ApiError):
+            # What an API server says of an object may quote it; what is said of the connection does not.
+            detail = error.reason if isinstance(error, kube.ApiError) else str(error)
+            log.warning(
+                "failed", request_id=request_id, operation=method.path, error=type(error).__name__, detail=detail
+            )
+        return told
+
+
+def _hold_to_rules(request: Message[Any]) -> None:
+    if found := violations(request):
+        raise InvalidArgument(violations=found)
+
+
+def _unimplemented(method: Method) -> Unimplemented:
+    return Unimplemented(f"{method.service}.{method.name} is not there yet; a later version of Kairship will have it")
+
+
+def _shorter(ours: float, theirs: float | None) -> float:
+    return ours if theirs is None else max(0.0, min(ours, theirs))

@@ -1,0 +1,101 @@
+"""REST and gRPC together, in front of one chain: what a worker serves.
+
+It serves as long as its context lasts, and ends in order: first it says that it will not serve any more (health), then
+streams are told to end, then what runs has its time to finish, and only then connections are closed.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from kairship.apiserver.auditing import Audit
+from kairship.apiserver.authentication import Authenticator
+from kairship.apiserver.authorisation import Authorizer
+from kairship.apiserver.certificates import ServerCertificate
+from kairship.apiserver.chain import Chain
+from kairship.apiserver.connections import HttpServer
+from kairship.apiserver.documentation import pages
+from kairship.apiserver.errors import Unavailable
+from kairship.apiserver.grpc_health import Health
+from kairship.apiserver.grpc_reflection import Reflection
+from kairship.apiserver.grpc_server import Handlers, make_server
+from kairship.apiserver.limits import Limits
+from kairship.apiserver.metrics import Metrics
+from kairship.apiserver.registry import Registry
+from kairship.apiserver.rest import Rest
+from kairship.apiserver.routing import Router
+from kairship.apiserver.tracing import Tracing
+from kairship.wire import descriptors, methods
+
+_BACKLOG = 1024
+
+
+class Entrance:
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        audit: Audit,
+        limits: Limits,
+        metrics: CollectorRegistry,
+        tracing: Tracing,
+    ) -> None:
+        self._chain = Chain(
+            registry,
+            authenticator=authenticator,
+            authorizer=authorizer,
+            audit=audit,
+            limits=limits,
+            metrics=Metrics(metrics),
+            tracing=tracing,
+        )
+        self._rest = Rest(self._chain, Router(methods().values()), pages=pages())
+        services = {method.path[1:].rpartition("/")[0] for method in methods().values()}
+        self._health = Health(services)
+        reflection = Reflection(descriptors(), {*services, "grpc.health.v1.Health"})
+        beside = {**self._health.handlers(), **reflection.handlers()}
+        self._grpc = make_server(Handlers(self._chain, methods().values(), beside=beside), limits)
+
+    @asynccontextmanager
+    async def serving(
+        self,
+        listening: socket.socket,
+        grpc_address: str,
+        *,
+        certificate: ServerCertificate | None = None,
+        linger: float = 0.0,
+        grace: float = 30.0,
+    ) -> AsyncIterator[int]:
+        """REST on a socket that listens, gRPC at an address; its port is returned."""
+        runner = web.ServerRunner(HttpServer(self._rest.handle), shutdown_timeout=grace)
+        port = self._listen_to_grpc(grpc_address, certificate)
+        await runner.setup()
+        try:
+            await self._grpc.start()
+            context = certificate.context if certificate else None
+            await web.SockSite(runner, listening, ssl_context=context, backlog=_BACKLOG).start()
+            yield port
+        finally:
+            await self._drain(runner, linger=linger, grace=grace)
+
+    def announce(self) -> None:
+        """Say that calls are served from now on."""
+        self._health.serve()
+
+    def _listen_to_grpc(self, address: str, certificate: ServerCertificate | None) -> int:
+        if certificate is None:
+            return self._grpc.add_insecure_port(address)
+        return self._grpc.add_secure_port(address, certificate.grpc_credentials())
+
+    async def _drain(self, runner: web.ServerRunner, *, linger: float, grace: float) -> None:
+        self._health.stop()
+        self._rest.closing = True
+        await asyncio.sleep(linger)
+        self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
+        await asyncio.gather(runner.cleanup(), self._grpc.stop(grace))

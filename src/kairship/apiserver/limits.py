@@ -1,0 +1,32 @@
+"""How much one request may cost, and one caller. All figures are for one worker."""
+
+import msgspec
+
+from kairship.wire import Method
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    body: int = 16 << 20
+    """Bytes of a request."""
+    large_body: int = 1 << 20
+    large_bodies: int = 8
+    """Requests larger than `large_body` that are held at the same time."""
+    read_seconds: float = 30.0
+    write_seconds: float = 60.0
+    stream_seconds: float = 3600.0
+    """How long a stream lasts; its client calls again."""
+    stalled_seconds: float = 60.0
+    """How long a client may take no data of its stream."""
+    running: int = 128
+    """Requests that are served at the same time."""
+    running_per_caller: int = 32
+    waiting: int = 1024
+    waiting_per_caller: int = 128
+    streams: int = 2000
+    streams_per_caller: int = 200
+
+    def seconds_for(self, method: Method) -> float:
+        """The longest that a call of the method may take."""
+        if method.streams:
+            return self.stream_seconds
+        return self.read_seconds if method.permission.endswith(".get") else self.write_seconds

@@ -1,0 +1,117 @@
+"""The process `kairship apiserver`: opens the ports, keeps a crew of workers, and tells how they are.
+
+It serves no request itself. REST is one listening socket that every worker inherits: whichever is free accepts, and
+when one of them goes, connections that wait are still there for the others. gRPC cannot take over a socket, so its
+workers listen on the same port side by side (SO_REUSEPORT), and this process keeps that port with a socket that does
+not listen. A connection that waits for a gRPC worker when it dies is reset; clients of gRPC connect again by
+themselves, and repeat what had not reached a server.
+"""
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import structlog
+
+from kairship.apiserver.authentication import read_token
+from kairship.apiserver.certificates import ServerCertificate
+from kairship.apiserver.crew import Crew
+from kairship.apiserver.logs import log_as_json
+from kairship.apiserver.ops import Ops
+from kairship.apiserver.settings import Address, Settings
+from kairship.apiserver.starting import StartError
+from kairship.apiserver.worker import Assignment
+from kairship.kube import Connection
+
+_BACKLOG = 1024
+
+log = structlog.get_logger(__name__)
+
+
+async def run(settings: Settings) -> None:
+    """Until SIGTERM or SIGINT. Raises `StartError` or `KubeError` if it cannot even begin."""
+    log_as_json()
+    _check(settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kairship-apiserver-")))
+        rest = stack.enter_context(_bound(settings.rest, shared=False))
+        rest.listen(_BACKLOG)
+        grpc = stack.enter_context(_bound(settings.grpc, shared=True))
+        crew = Crew(
+            lambda number: Assignment(
+                settings=settings,
+                listening=rest.fileno(),
+                grpc_port=grpc.getsockname()[1],
+                ops=directory / f"{number}.sock",
+            ),
+            size=settings.workers,
+        )
+        loop.add_signal_handler(signal.SIGHUP, crew.signal, signal.SIGHUP)
+        ops = Ops(ready=crew.ready, metrics=crew.metrics)
+        async with ops.serving((settings.ops.host, settings.ops.port)) as ops_port, asyncio.TaskGroup() as tasks:
+            log.info(
+                "listening",
+                rest=_url(settings, rest.getsockname()[1]),
+                grpc_port=grpc.getsockname()[1],
+                ops_port=ops_port,
+                workers=settings.workers,
+            )
+            working = tasks.create_task(crew.work())
+            waiting = tasks.create_task(stop.wait())
+            await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            await crew.dismiss(grace=settings.linger + settings.grace)
+    log.info("stopped")
+
+
+def _check(settings: Settings) -> None:
+    """What every worker would die of is said once, before there is one."""
+    if settings.tls is not None:
+        ServerCertificate(settings.tls)
+    else:
+        for address in (settings.rest, settings.grpc):
+            if not _is_loopback(address.host):
+                raise StartError(
+                    f"{address.host} can be reached from outside, so a certificate is needed: "
+                    "give --tls-cert and --tls-key, or listen on 127.0.0.1"
+                )
+    try:
+        read_token(settings.admin_token)
+    except (OSError, ValueError) as error:
+        raise StartError(f"the admin token {settings.admin_token} cannot be used: {error}") from None
+    Connection.from_kubeconfig(settings.kubeconfig)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bound(address: Address, *, shared: bool) -> socket.socket:
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind(where)
+    except OSError as error:
+        raise StartError(f"cannot listen on {address.host}:{address.port}: {error.strerror}") from None
+    return bound
+
+
+def _url(settings: Settings, port: int) -> str:
+    host = f"[{settings.rest.host}]" if ":" in settings.rest.host else settings.rest.host
+    return f"{'https' if settings.tls else 'http'}://{host}:{port}"

@@ -1,0 +1,151 @@
+"""REST: HTTP in front of the chain.
+
+One coroutine per request, below aiohttp's own router and middlewares: which method is meant comes from the protos
+(`routing`), and what must happen before it from the chain. Connections, TLS and keep-alive are aiohttp's.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from aiohttp import web
+from multidict import CIMultiDict
+from protobuf import Message
+
+from kairship.apiserver.bodies import Bodies
+from kairship.apiserver.calls import Call, Envelope
+from kairship.apiserver.chain import Chain, Outcome, Receive
+from kairship.apiserver.connections import Connection
+from kairship.apiserver.errors import ApiError, Code, NotFound, Unimplemented
+from kairship.apiserver.routing import Match, Mismatch, Router
+from kairship.apiserver.server_sent_events import EventStream
+from kairship.wire import write
+
+PROTOCOL = "rest"
+_TO_A_THREAD = 1 << 17
+"""Bytes of a body from which on reading it would hold up everybody else."""
+
+Page: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Rest:
+    def __init__(self, chain: Chain, router: Router, *, pages: Mapping[str, Page]) -> None:
+        """`pages` are what is served beside the API, to anybody: paths and what answers them."""
+        self._chain = chain
+        self._router = router
+        self._pages = pages
+        self._bodies = Bodies(chain.limits)
+        self.closing = False
+        """Whether connections end with the reply that is next on them."""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if isinstance(request.protocol, Connection):
+            request.protocol.spoke()
+        response = await self._answer(request)
+        if self.closing:
+            response.force_close()
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        started = time.monotonic()
+        envelope = Envelope.around(request.headers, request.remote or "")
+        path, _, query = request.raw_path.partition("?")
+        try:
+            match = self._router.find(request.method, path)
+        except ApiError as error:
+            return self._refused(envelope, error, started)
+        if isinstance(match, Mismatch):
+            page = self._pages.get(path) if request.method in ("GET", "HEAD") else None
+            return await page(request) if page else self._refused(envelope, _explain(match), started, match)
+
+        async def receive(call: Call) -> Message[Any]:
+            return await self._receive(request, match, query, call)
+
+        if match.method.streams:
+            return await self._stream(request, match, envelope, receive)
+        return _response(await self._chain.unary(PROTOCOL, match.method, envelope, receive, write))
+
+    async def _stream(
+        self, request: web.BaseRequest, match: Match, envelope: Envelope, receive: Receive
+    ) -> web.StreamResponse:
+        events = EventStream(request, envelope.request_id, stalled_seconds=self._chain.limits.stalled_seconds)
+        outcome = None
+        try:
+            async with events.kept_alive():
+                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive, write, events.send)
+        except* ApiError:
+            pass  # the reader is gone, or as good as
+        if events.response is None:
+            return _response(outcome) if outcome else web.Response(status=499)
+        await events.finish(outcome.error if outcome else None)
+        return events.response
+
+    async def _receive(self, request: web.BaseRequest, match: Match, query: str, call: Call) -> Message[Any]:
+        transcoder = match.transcoder
+        if not transcoder.takes_body:
+            message, ignored = transcoder.read(match.values, query, b"")
+        else:
+            async with self._bodies.received(request) as body:
+                if len(body) < _TO_A_THREAD:
+                    message, ignored = transcoder.read(match.values, query, body)
+                else:
+                    message, ignored = await asyncio.to_thread(transcoder.read, match.values, query, body)
+        for path in ignored:
+            call.warn(f"unknown field {path!r} is ignored")
+        return message
+
+    def _refused(
+        self, envelope: Envelope, error: ApiError, started: float, mismatch: Mismatch | None = None
+    ) -> web.Response:
+        self._chain.note_unknown(PROTOCOL, error, started)
+        response = _error_response(error, envelope.request_id)
+        if mismatch is not None and mismatch.allowed:
+            response.set_status(405)
+            response.headers["Allow"] = ", ".join(mismatch.allowed)
+        return response
+
+
+def _explain(mismatch: Mismatch) -> ApiError:
+    if mismatch.allowed:
+        return Unimplemented(f"this path has {' and '.join(mismatch.allowed)}; see /openapi.json")
+    return NotFound("there is no such path; see /openapi.json")
+
+
+def _response(outcome: Outcome) -> web.Response:
+    if outcome.error is not None:
+        response = _error_response(outcome.error, outcome.request_id)
+    else:
+        response = _json(outcome.reply, outcome.request_id)
+    for warning in outcome.warnings:
+        response.headers.add("Warning", _warning(warning))
+    return response
+
+
+def _error_response(error: ApiError, request_id: str) -> web.Response:
+    response = _json(write(error.status()), request_id, status=error.http_status)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    if error.code is Code.UNAUTHENTICATED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="kairship"'
+    return response
+
+
+def _json(body: bytes, request_id: str, *, status: int = 200) -> web.Response:
+    headers = CIMultiDict(
+        {
+            "Content-Type": "application/json",
+            "Server": "kairship",
+            "X-Request-Id": request_id,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        }
+    )
+    return web.Response(body=body, status=status, headers=headers)
+
+
+def _warning(text: str) -> str:
+    """As RFC 9111 and Kubernetes have it: what is no printable ASCII cannot be in a header."""
+    printable = text.encode("ascii", "backslashreplace").decode()
+    quoted = "".join(c if c.isprintable() else "?" for c in printable).replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'

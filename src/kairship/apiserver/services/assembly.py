@@ -1,0 +1,54 @@
+"""All services, put together over the global cluster and the pool of instances."""
+
+from collections.abc import Sequence
+
+from kairship.apiserver.services.cluster import ClusterService
+from kairship.apiserver.services.instance import InstanceService
+from kairship.apiserver.services.instance.part import Settings
+from kairship.apiserver.services.kinds.apps import AppsService
+from kairship.apiserver.services.kinds.core import CoreService
+from kairship.apiserver.services.kinds.policies import POLICIES
+from kairship.apiserver.services.offers import Offer, Offers
+from kairship.apiserver.services.own_kinds import OwnKinds
+from kairship.apiserver.services.reach import Pool, Reach
+from kairship.apiserver.services.resources import LiveReader, Operations, ResourceService
+from kairship.kube import Client
+from kairship.reconcile import Clock, Metrics
+
+_PACKAGE = "kairship.v1alpha1"
+
+
+class Services:
+    def __init__(
+        self,
+        client: Client,
+        pool: Pool,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        offers: Sequence[Offer],
+        settings: Settings | None = None,
+    ) -> None:
+        """`client` is that of the global cluster, `offers` what the controller-manager there can make."""
+        self._own = OwnKinds(client, clock=clock, metrics=metrics)
+        reach = Reach(pool)
+        operations = Operations(LiveReader(reach), reach, clock)
+        self._services: dict[str, object] = {
+            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
+            "Cluster": ClusterService(self._own, reach, clock),
+            "Apps": AppsService(operations),
+            "Policy": ResourceService("Policy", POLICIES, operations),
+            "Core": CoreService(operations),
+        }
+
+    async def run(self) -> None:
+        """Follow what services read from memory. Until cancelled."""
+        await self._own.run()
+
+    async def wait_synced(self) -> None:
+        """Before this, everything is read from the API server: slower, not wrong."""
+        await self._own.wait_synced()
+
+    def by_name(self) -> dict[str, object]:
+        """The services by their full names in the protos."""
+        return {f"{_PACKAGE}.{name}": service for name, service in self._services.items()}

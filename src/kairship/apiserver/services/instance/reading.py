@@ -1,0 +1,71 @@
+"""Reading instances: lists, one, its JSON, what it can be made of, and following them."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from kairship.apiserver.calls import Call
+from kairship.apiserver.services.feeds import follow_kind
+from kairship.apiserver.services.instance.part import Part
+from kairship.apiserver.services.instance.view import instance_view, seconds, state_of
+from kairship.apiserver.services.listing import Order, page_of
+from kairship.apiserver.services.objects import as_json
+from kairship.apiserver.services.own_kinds import SeenInstance
+from kairship.apiserver.services.reach import patience
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
+    GetInstanceJSONRequest,
+    GetInstanceJSONResponse,
+    GetInstanceRequest,
+    Instance,
+    ListInstancesRequest,
+    ListInstancesResponse,
+    WatchInstancesRequest,
+    WatchInstancesResponse,
+)
+from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
+    DriverOffer,
+    GetInstanceKarmadaConfigRequest,
+    GetInstanceKarmadaConfigResponse,
+)
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
+
+ORDER: Order[SeenInstance] = Order(
+    name=lambda seen: seen.metadata.name,
+    created=lambda seen: seconds(seen.metadata.creation_timestamp),
+    keys={SortBy.state: lambda seen: state_of(seen).name},
+)
+
+
+class Reading(Part):
+    async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:
+        wanted = request.name.casefold()
+        found = [
+            seen
+            for seen in await self._own.instances.all(call)
+            if wanted in seen.metadata.name or wanted in seen.spec.alias.casefold()
+        ]
+        items, pagination = page_of(found, ORDER, request)
+        return ListInstancesResponse(items=[instance_view(seen) for seen in items], pagination=pagination)
+
+    async def get_instance(self, request: GetInstanceRequest, call: Call) -> Instance:
+        return instance_view(await self._get(request.name, call))
+
+    async def get_instance_json(self, request: GetInstanceJSONRequest, call: Call) -> GetInstanceJSONResponse:
+        found = await self._own.client.get(self._own.instances.resource, request.name, timeout=patience(call))
+        return GetInstanceJSONResponse(data=as_json(found))
+
+    async def watch_instances(
+        self, request: WatchInstancesRequest, call: Call
+    ) -> AsyncIterator[WatchInstancesResponse]:
+        feed = follow_kind(self._own.instances.reflector, wanted=lambda seen: request.name in ("", seen.metadata.name))
+        async with aclosing(feed):
+            async for news in feed:
+                shown = instance_view(news.object) if news.object is not None else None
+                yield WatchInstancesResponse(type=news.type, instance=shown)
+
+    async def get_instance_karmada_config(
+        self, request: GetInstanceKarmadaConfigRequest, call: Call
+    ) -> GetInstanceKarmadaConfigResponse:
+        return GetInstanceKarmadaConfigResponse(
+            version=self._offers.default_version,
+            drivers=[DriverOffer(driver=str(each.driver), versions=list(each.versions)) for each in self._offers.all],
+        )

@@ -1,0 +1,139 @@
+"""Instances as callers see them. Pure functions."""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+
+from kairship.apiserver.services.objects import LAST_APPLIED
+from kairship.apiserver.services.own_kinds import SeenInstance, SeenMetadata
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
+    HostCluster,
+    Instance,
+    InstanceSpec,
+    InstanceStatus,
+    InstanceStatusSummary,
+    NumStatistic,
+    Progress,
+    ResourceSummary,
+)
+from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import Condition, ObjectMeta, OwnerReference
+from kairship.resources import Condition as OwnCondition
+from kairship.resources import InstanceState, ReadyCount
+from kairship.resources import instance_status as own
+
+
+def instance_view(seen: SeenInstance) -> Instance:
+    spec, status = seen.spec, seen.status
+    host = HostCluster(name=spec.host_cluster.name) if spec.host_cluster else None
+    return Instance(
+        metadata=metadata_view(seen.metadata),
+        spec=InstanceSpec(
+            host_cluster=host,
+            alias=spec.alias,
+            description=spec.description,
+            driver=str(spec.driver),
+            version=spec.version or "",
+            release_on_delete=spec.release_on_delete,
+        ),
+        status=InstanceStatus(
+            karmada_version=status.karmada_version,
+            kubernetes_version=status.kubernetes_version,
+            state=state_of(seen),
+            summary=_summary(status.summary) if status.summary else None,
+            endpoint=status.endpoint,
+            conditions=conditions_view(status.conditions),
+            operation=_progress(status.operation) if status.operation else None,
+        ),
+    )
+
+
+def state_of(seen: SeenInstance) -> InstanceStatus.State:
+    """What status sync says; before it has looked, what follows from the object alone."""
+    if seen.metadata.deletion_timestamp is not None:
+        return InstanceStatus.State.INSTANCE_STATE_TERMINAL
+    return InstanceStatus.State[f"INSTANCE_STATE_{seen.status.state or InstanceState.INPROCESS}"]
+
+
+def backup_view(backup: own.Backup) -> Backup:
+    return Backup(
+        name=backup.name,
+        phase=Backup.Phase[backup.phase.upper()],
+        taken_at=seconds(backup.taken_at),
+        version=backup.version,
+        size=backup.size_bytes,
+        message=backup.message,
+    )
+
+
+def metadata_view(seen: SeenMetadata) -> ObjectMeta:
+    deleted = dt.datetime.fromisoformat(seen.deletion_timestamp) if seen.deletion_timestamp else None
+    annotations = {key: value for key, value in (seen.annotations or {}).items() if key != LAST_APPLIED}
+    return ObjectMeta(
+        name=seen.name,
+        uid=seen.uid,
+        resource_version=seen.resource_version,
+        creation_timestamp=seconds(seen.creation_timestamp),
+        deletion_timestamp=seconds(deleted),
+        labels=dict(seen.labels or {}),
+        annotations=annotations,
+        owner_references=[OwnerReference(uid=each.uid, controller=each.controller) for each in seen.owner_references],
+        finalizers=list(seen.finalizers),
+    )
+
+
+def conditions_view(conditions: Iterable[OwnCondition]) -> list[Condition]:
+    return [
+        Condition(
+            type=each.type,
+            status=each.status,
+            reason=each.reason,
+            message=each.message,
+            last_transition_time=each.last_transition_time.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        for each in sorted(conditions, key=lambda condition: condition.type)
+    ]
+
+
+def seconds(time: dt.datetime | None) -> int:
+    return int(time.timestamp()) if time else 0
+
+
+def _summary(summary: own.Summary) -> InstanceStatusSummary:
+    """Clusters that are not ready count as clusters, and their nodes as nodes that are not ready."""
+    nodes = ReadyCount(total=summary.current.nodes.total + summary.stale.nodes.total, ready=summary.current.nodes.ready)
+    return InstanceStatusSummary(
+        resource_total_num=_by_plural(summary.resources),
+        policy_total_num=_by_plural(summary.policies),
+        cluster_summary=NumStatistic(total_num=summary.clusters.total, ready_num=summary.clusters.ready),
+        node_summary=_statistic(nodes),
+        resource_summary=ResourceSummary(
+            allocatable=dict(summary.current.allocatable), allocated=dict(summary.current.allocated)
+        ),
+        work_load_summary={_plural(kind): _statistic(count) for kind, count in summary.workloads.items()},
+    )
+
+
+def _by_plural(counts: Mapping[str, int]) -> dict[str, int]:
+    return {_plural(kind): count for kind, count in counts.items()}
+
+
+def _plural(kind: str) -> str:
+    """As the API has kinds in its paths: deployments, ingresses, propagationpolicies."""
+    name = kind.lower()
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
+def _statistic(count: ReadyCount) -> NumStatistic:
+    return NumStatistic(total_num=count.total, ready_num=count.ready)
+
+
+def _progress(progress: own.Progress) -> Progress:
+    return Progress(
+        operation=str(progress.operation),
+        step=progress.step,
+        position=progress.position,
+        total=progress.total,
+        message=progress.message,
+    )

@@ -1,0 +1,1 @@
+"""The kinds that services are about, described, and what is said about them beyond that."""

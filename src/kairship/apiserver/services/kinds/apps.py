@@ -1,0 +1,22 @@
+"""The Apps service: Deployments."""
+
+from protobuf.wkt import Empty
+
+from kairship.apiserver.calls import Call
+from kairship.apiserver.services.kinds.deployments import DEPLOYMENTS
+from kairship.apiserver.services.kinds.promoting import promote_deployment
+from kairship.apiserver.services.resources import Operations, ResourceService
+from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
+
+
+class AppsService(ResourceService):
+    """kairship.v1alpha1.Apps."""
+
+    def __init__(self, operations: Operations) -> None:
+        super().__init__("Apps", (DEPLOYMENTS,), operations)
+
+    async def promote_member_cluster_deployment(
+        self, request: PromoteMemberClusterDeploymentRequest, call: Call
+    ) -> Empty:
+        await promote_deployment(self._operations.reach.instance(request.instance), request, call)
+        return Empty()

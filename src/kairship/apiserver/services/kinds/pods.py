@@ -1,0 +1,123 @@
+"""Pods in member clusters, and which of them belong to a workload: by owner references, never by names."""
+
+from decimal import Decimal
+from typing import Any
+
+from kairship.apiserver.calls import Call
+from kairship.apiserver.errors import InvalidArgument
+from kairship.apiserver.services.listing import Order
+from kairship.apiserver.services.objects import MIRROR
+from kairship.apiserver.services.reach import InMember, patience
+from kairship.apiserver.services.resources.kind import Predicate
+from kairship.gen.kairship.core.v1alpha1.pod_pb import ListPodsForMemberClusterRequest, Pod, PodStatus
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.kube import Client, Object, Resource, kinds
+from kairship.kube.quantities import amount_of
+from kairship.reconcile import MetadataOnly
+
+Kind = ListPodsForMemberClusterRequest.Kind
+
+_WORKLOADS: dict[Kind, tuple[Resource, ...]] = {
+    Kind.Deployment: (kinds.DEPLOYMENTS, kinds.REPLICA_SETS),
+    Kind.StatefulSet: (kinds.STATEFUL_SETS,),
+    Kind.DaemonSet: (kinds.DAEMON_SETS,),
+    Kind.Job: (kinds.JOBS,),
+    Kind.CronJob: (kinds.CRON_JOBS, kinds.JOBS),
+}
+"""A workload, and what stands between it and its pods."""
+
+
+def pod_view(obj: Object, *, cluster: str) -> Pod:
+    shown = MIRROR.of(Pod, obj)
+    status = shown.status or PodStatus()
+    containers = (obj.get("spec") or {}).get("containers") or []
+    states = (obj.get("status") or {}).get("containerStatuses") or []
+    status.container_total_count = len(containers)
+    status.container_ready_count = sum(1 for each in states if each.get("ready"))
+    status.restart_count = sum(int(each.get("restartCount", 0)) for each in states)
+    status.cpu_request, status.cpu_limit = (_sum(containers, bound, "cpu", 1000) for bound in ("requests", "limits"))
+    status.memory_request, status.memory_limit = (
+        _sum(containers, bound, "memory", 1) for bound in ("requests", "limits")
+    )
+    status.owned_by = _owner(obj)
+    shown.status = status
+    shown.metadata = shown.metadata or ObjectMeta()
+    shown.metadata.cluster = cluster
+    return shown
+
+
+ORDER: Order[Object] = Order(
+    name=lambda obj: (obj["metadata"]["name"], obj["metadata"].get("namespace", "")),
+    created=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""),
+    keys={SortBy.state: lambda obj: str((obj.get("status") or {}).get("phase", ""))},
+)
+
+
+def in_phase(asked: str) -> Predicate | None:
+    if not asked:
+        return None
+    known = [phase.name for phase in PodStatus.Phase if phase]
+    if asked.capitalize() not in known:
+        raise InvalidArgument(violations=[("phase", f"{asked[:60]!r} is none of {', '.join(known)}")])
+    return lambda obj: (obj.get("status") or {}).get("phase") == asked.capitalize()
+
+
+async def belonging(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate | None:
+    """That a pod belongs to the workload that the request names, if it names one."""
+    if not request.kind_name:
+        return None
+    if request.kind is Kind.Service:
+        return await _selected_by_service(client, request, call)
+    if request.kind not in _WORKLOADS:
+        raise InvalidArgument(violations=[("kind", "needed with kindName")])
+    first, *between = _WORKLOADS[request.kind]
+    workload = await client.get(
+        InMember.at(request.cluster, first),
+        request.kind_name,
+        namespace=request.namespace,
+        as_type=MetadataOnly,
+        timeout=patience(call),
+    )
+    owners = {workload.metadata.uid}
+    for resource in between:
+        page = await client.list(
+            InMember.at(request.cluster, resource),
+            namespace=request.namespace,
+            as_type=MetadataOnly,
+            timeout=patience(call),
+        )
+        owners = {
+            each.metadata.uid
+            for each in page.items
+            if any(owner.uid in owners for owner in each.metadata.owner_references)
+        }
+    return lambda obj: any(owner.get("uid") in owners for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+async def _selected_by_service(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate:
+    """A Service owns no pods: it selects them by labels."""
+    service = await client.get(
+        InMember.at(request.cluster, kinds.SERVICES),
+        request.kind_name,
+        namespace=request.namespace,
+        timeout=patience(call),
+    )
+    wanted: dict[str, str] = (service.get("spec") or {}).get("selector") or {}
+    return lambda obj: bool(wanted) and wanted.items() <= (obj["metadata"].get("labels") or {}).items()
+
+
+def _sum(containers: list[dict[str, Any]], bound: str, resource: str, scale: int) -> int:
+    amounts = [
+        amount_of(str(((each.get("resources") or {}).get(bound) or {}).get(resource, ""))) for each in containers
+    ]
+    return int(sum((amount for amount in amounts if amount is not None), Decimal(0)) * scale)
+
+
+def _owner(obj: Object) -> PodStatus.OwnedBy | None:
+    owners = obj["metadata"].get("ownerReferences") or []
+    owner = next((each for each in owners if each.get("controller")), None)
+    if owner is None:
+        return None
+    kind = PodStatus.OwnedBy.Kind.__members__.get(str(owner.get("kind", "")).upper())
+    return PodStatus.OwnedBy(kind=kind or PodStatus.OwnedBy.Kind.UNSPECIFIED, name=owner.get("name", ""))

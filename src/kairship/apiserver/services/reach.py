@@ -1,0 +1,60 @@
+"""The way from a request to an API server: the client of an instance, and how long a call to it may take.
+
+Everything that services do in an instance goes through here. It is done with the plane's own credential: the entrance
+has authorised the caller before. Once bindings are written into the instances as RBAC, this is the one place that has
+to act as the caller.
+"""
+
+from typing import Protocol
+from urllib.parse import quote
+
+from kairship.apiserver.calls import Call
+from kairship.apiserver.errors import NotFound, Unavailable
+from kairship.instances.pool import NotConnected, Reason
+from kairship.kube import Client, Resource, kinds
+
+FIELD_MANAGER = "kairship"
+_LONGEST = 30.0
+_SHORTEST = 0.05
+
+
+class Pool(Protocol):
+    """The part of `instances.Pool` that services use."""
+
+    def instance(self, name: str) -> Client: ...
+
+
+class Reach:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def instance(self, name: str) -> Client:
+        """For the next call only: ask again each time."""
+        try:
+            return self._pool.instance(name)
+        except NotConnected as refusal:
+            if refusal.reason is Reason.UNKNOWN:
+                raise NotFound(f"there is no instance {name}") from None
+            raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
+
+
+def patience(call: Call) -> float:
+    """The timeout of one call to an API server within this request."""
+    return max(_SHORTEST, min(_LONGEST, call.remaining()))
+
+
+class InMember(Resource, frozen=True):
+    """A kind in a member cluster, as it is reached through Karmada's cluster proxy."""
+
+    cluster: str
+
+    @classmethod
+    def at(cls, cluster: str, resource: Resource) -> "InMember":
+        return cls(resource.group, resource.version, resource.plural, resource.kind, resource.namespaced, cluster)
+
+    def path(self, *, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        # One name that is none, such as `*` or `..`, and Karmada's proxy leads to somewhere else.
+        member = kinds.CLUSTERS.path(name=self.cluster, subresource="proxy")
+        if quote(self.cluster, safe="") != self.cluster or not self.cluster[0].isalnum():
+            raise ValueError(f"{self.cluster!r} cannot be the name of a cluster")
+        return member + super().path(namespace=namespace, name=name, subresource=subresource)

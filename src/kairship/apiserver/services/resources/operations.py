@@ -1,0 +1,184 @@
+"""What can be done with objects of any kind. Each operation is written once; a kind's description says the rest.
+
+Reads go to the `Reader`, writes and what is read in order to write go to the instance. Requests and replies are those
+of the method that was called: all methods for an operation have the same fields.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from protobuf import DescFieldValueMessage, Message
+from protobuf.wkt import Empty
+
+from kairship.apiserver.calls import Call
+from kairship.apiserver.services.listing import Order, Window, is_descending
+from kairship.apiserver.services.manifests import read_fields, read_manifest
+from kairship.apiserver.services.objects import as_json
+from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
+from kairship.apiserver.services.replacing import replace
+from kairship.apiserver.services.resources.kind import NOWHERE, Action, Kind
+from kairship.apiserver.services.resources.placing import placements
+from kairship.apiserver.services.resources.reader import Query, Reader
+from kairship.apiserver.services.resources.refusals import told_as_mistakes
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
+from kairship.kube import Object
+from kairship.reconcile import Clock
+from kairship.wire import Method
+
+# Objects that the instance placed in a member are not the member's own.
+_OWN_OF_MEMBER = "karmada.io/managed!=true"
+
+
+class Operations:
+    def __init__(self, reader: Reader, reach: Reach, clock: Clock) -> None:
+        self.reader = reader
+        self.reach = reach
+        self.clock = clock
+
+    async def page(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        cluster = getattr(request, "cluster", "")
+        namespace = getattr(request, "namespace", "") or None
+        query = Query(
+            instance=request.instance,
+            resource=kind.resource,
+            window=Window.of(request),
+            key=_order(kind).key(request),
+            descending=is_descending(request),
+            namespace=namespace,
+            cluster=cluster,
+            name_contains=request.name,
+            label_selector=_OWN_OF_MEMBER if cluster else None,
+            filters=[holds for asked in kind.filters if (holds := asked(request)) is not None],
+        )
+        found = await self.reader.query(query, timeout=patience(call))
+        items = await self._views(kind, request.instance, found.items, call, namespace=namespace, cluster=cluster)
+        return _reply(method, items=items, pagination=query.window.pagination(found.total))
+
+    async def get(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        return await self._shown(kind, method, request, await self._read(kind, request, call), call)
+
+    async def get_json(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        return _reply(method, data=as_json(await self._read(kind, request, call)))
+
+    async def create(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        namespace = _namespace(kind, request)
+        wanted = await read_manifest(request.data, kind.resource, namespace=namespace)
+        with told_as_mistakes():
+            created = await self.reach.instance(request.instance).create(
+                kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
+            )
+        return _reply(method, data=as_json(created))
+
+    async def update(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        namespace = _namespace(kind, request)
+        wanted = await read_manifest(request.data, kind.resource, name=request.name, namespace=namespace)
+        with told_as_mistakes():
+            replaced = await replace(
+                self.reach.instance(request.instance), kind.resource, wanted, call, namespace=namespace
+            )
+        return _reply(method, data=as_json(replaced))
+
+    async def patch(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        fields = await read_fields(request.data, kind.resource, name=request.name, namespace=_namespace(kind, request))
+        return _reply(method, data=as_json(await self._merge(kind, request, fields, call)))
+
+    async def delete(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        namespace, client = _namespace(kind, request), self.reach.instance(request.instance)
+        current = await client.get(kind.resource, request.name, namespace=namespace, timeout=patience(call))
+        if kind.guard_delete is not None:
+            await kind.guard_delete(current, client, call)
+        with told_as_mistakes():
+            await client.delete(
+                kind.resource,
+                request.name,
+                namespace=namespace,
+                uid=current["metadata"]["uid"],
+                timeout=patience(call),
+            )
+        return Empty()
+
+    async def act(self, action: Action, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
+        client, namespace = self.reach.instance(request.instance), _namespace(kind, request)
+        current = await client.get(kind.resource, request.name, namespace=namespace, timeout=patience(call))
+        changed = await self._merge(kind, request, action(current, self.clock.wall()), call)
+        return await self._shown(kind, method, request, changed, call)
+
+    async def _read(self, kind: Kind, request: Any, call: Call) -> Object:
+        return await self.reader.get(
+            request.instance,
+            kind.resource,
+            request.name,
+            namespace=_namespace(kind, request),
+            timeout=patience(call),
+        )
+
+    async def _merge(self, kind: Kind, request: Any, patch: Object, call: Call) -> Object:
+        with told_as_mistakes():
+            return await self.reach.instance(request.instance).patch(
+                kind.resource,
+                request.name,
+                patch,
+                namespace=_namespace(kind, request),
+                field_manager=FIELD_MANAGER,
+                timeout=patience(call),
+            )
+
+    async def _shown(self, kind: Kind, method: Method, request: Any, obj: Object, call: Call) -> Message[Any]:
+        [view] = await self._views(kind, request.instance, [obj], call, namespace=_namespace(kind, request))
+        return enclosed(method, view)
+
+    async def _views(
+        self,
+        kind: Kind,
+        instance: str,
+        objects: Sequence[Object],
+        call: Call,
+        *,
+        namespace: str | None,
+        cluster: str = "",
+    ) -> list[Message[Any]]:
+        placed = (
+            {}
+            if cluster
+            else await placements(self.reader, kind, instance, objects, namespace=namespace, timeout=patience(call))
+        )
+        views = [kind.view(obj, placed.get(obj["metadata"]["uid"], NOWHERE)) for obj in objects]
+        if cluster:
+            for view in views:
+                view.metadata.cluster = cluster  # type: ignore[attr-defined]
+        return views
+
+
+def enclosed(method: Method, message: Message[Any], **others: Any) -> Message[Any]:
+    """A reply that is the message, or has it in the one field of its type."""
+    if isinstance(message, method.reply):
+        return message
+    for field in method.reply.desc().fields:
+        if isinstance(field.value, DescFieldValueMessage) and field.value.message.type is type(message):
+            return _reply(method, **{field.local_name: message}, **others)
+    raise TypeError(f"the reply of {method.path} has no field for a {type(message).__name__}")
+
+
+def _reply(method: Method, **fields: Any) -> Message[Any]:
+    return method.reply(**fields)
+
+
+def _namespace(kind: Kind, request: Any) -> str | None:
+    return request.namespace if kind.resource.namespaced else None
+
+
+def _order(kind: Kind) -> Order[Object]:
+    return Order(name=_name, created=_created, keys={SortBy.namespace: _place, **kind.sort_keys})
+
+
+def _name(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+
+
+def _place(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _created(obj: Object) -> str:
+    """RFC 3339 in UTC: sorted as text it is sorted by time."""
+    return str(obj["metadata"].get("creationTimestamp") or "")

@@ -1,0 +1,37 @@
+"""How the entrance runs. Paths and addresses only: what is secret stays in the files."""
+
+from pathlib import Path
+
+import msgspec
+
+from kairship.apiserver.limits import Limits
+
+
+class Address(msgspec.Struct, frozen=True):
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 takes any that is free."""
+
+
+class CertificateFiles(msgspec.Struct, frozen=True):
+    certificate: Path
+    """In PEM, followed by those of the authorities in between."""
+    key: Path
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    rest: Address
+    grpc: Address
+    ops: Address
+    """Of health and metrics: plain HTTP, for loopback or a pod's own network."""
+    kubeconfig: Path
+    """Leads to the global cluster. A token file in it is read again as it rotates."""
+    admin_token: Path
+    tls: CertificateFiles | None = None
+    """Without it, only loopback is served."""
+    workers: int = 1
+    linger: float = 0.0
+    """Seconds in which new connections are still accepted after it was said that there will be no more."""
+    grace: float = 30.0
+    """Seconds that requests have to end when the process stops."""
+    limits: Limits = Limits()

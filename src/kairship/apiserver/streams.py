@@ -1,0 +1,61 @@
+"""The streams that are open: how many there are, whose they are, and how they are ended from outside.
+
+A stream ends by itself, after its time, or when it is told to: at a stop of the server, later also when its caller
+loses the right to it. Each is driven by one task, and is ended by the same means as a timeout, so that it can be
+ended while it waits for its source as well as while it waits for a reader that does not read.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kairship.apiserver.admission import RETRY_AFTER, CallerId
+from kairship.apiserver.errors import ApiError, ResourceExhausted, Unavailable
+from kairship.apiserver.limits import Limits
+
+
+class Streams:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._open: dict[CallerId, dict[asyncio.Timeout, ApiError | None]] = {}
+        self._stopping: ApiError | None = None
+        self.count = 0
+
+    @asynccontextmanager
+    async def opened(self, caller: CallerId, *, seconds: float) -> AsyncIterator[None]:
+        """What runs inside is ended with an error after so many seconds, or when the stream is told to end."""
+        if self._stopping:
+            raise self._stopping
+        mine = self._open.get(caller, {})
+        if self.count >= self._limits.streams or len(mine) >= self._limits.streams_per_caller:
+            raise ResourceExhausted("too many streams are open already; close some", retry_after=RETRY_AFTER)
+        self.count += 1
+        self._open[caller] = mine
+        limit = asyncio.timeout(seconds)
+        mine[limit] = None
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise mine[limit] or Unavailable("the stream has lasted its time; call again") from None
+        finally:
+            self.count -= 1
+            del mine[limit]
+            if not mine:
+                del self._open[caller]
+
+    def end_all(self, error: ApiError) -> None:
+        """End every stream with this error, and those that are about to open."""
+        self._stopping = error
+        for caller in list(self._open):
+            self.end_of(caller, error)
+
+    def end_of(self, caller: CallerId, error: ApiError) -> None:
+        """End every stream of a caller with this error."""
+        now = asyncio.get_running_loop().time()
+        for limit in self._open.get(caller, {}):
+            if not limit.expired():
+                self._open[caller][limit] = error
+                limit.reschedule(now)

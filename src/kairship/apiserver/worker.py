@@ -1,0 +1,127 @@
+"""One worker: serves REST on a socket that it inherits, and gRPC on a port that it shares with the other workers.
+
+A process of its own, with an event loop of its own (uvloop); `process` starts it, replaces it when it dies and tells it
+to stop. SIGTERM lets what runs come to its end, SIGHUP has it look for a renewed certificate.
+"""
+
+import asyncio
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+import structlog
+import uvloop
+from prometheus_client import CollectorRegistry, generate_latest
+
+from kairship.apiserver.assembly import assemble
+from kairship.apiserver.auditing import LoggedAudit
+from kairship.apiserver.authentication import AdminToken
+from kairship.apiserver.authorisation import AdminOnly
+from kairship.apiserver.certificates import ServerCertificate
+from kairship.apiserver.entrance import Entrance
+from kairship.apiserver.logs import log_as_json
+from kairship.apiserver.ops import Ops
+from kairship.apiserver.settings import Settings
+from kairship.apiserver.tracing import tracing_from_environment
+from kairship.kube import Client, Connection, KubeError
+
+USER_AGENT = "kairship-apiserver"
+_LOOK_AGAIN = 1.0
+_TIMEOUT = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is told by the process that starts it."""
+
+    settings: Settings
+    listening: int
+    """The number of the inherited descriptor that REST is served on."""
+    grpc_port: int
+    ops: Path
+    """The unix socket on which it tells of itself."""
+
+
+class Worker:
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._settings = assignment.settings
+        self._state = "starting"
+        self._ready = False
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT, and until everything that ran then has ended."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        certificate = ServerCertificate(self._settings.tls) if self._settings.tls else None
+        if certificate is not None:
+            loop.add_signal_handler(signal.SIGHUP, certificate.look_now)
+        metrics = CollectorRegistry()
+        tracing = tracing_from_environment()
+        connection = Connection.from_kubeconfig(self._settings.kubeconfig)
+        ops = Ops(ready=self._say_ready, metrics=lambda: asyncio.to_thread(generate_latest, metrics))
+        async with (
+            Client(connection, user_agent=USER_AGENT) as client,
+            ops.serving(self._assignment.ops),
+            asyncio.TaskGroup() as tasks,
+        ):
+            entrance = Entrance(
+                assemble(client),
+                authenticator=AdminToken(self._settings.admin_token),
+                authorizer=AdminOnly(),
+                audit=LoggedAudit(),
+                limits=self._settings.limits,
+                metrics=metrics,
+                tracing=tracing,
+            )
+            background = [tasks.create_task(self._reach_global_cluster(client, entrance))]
+            if certificate is not None:
+                background.append(tasks.create_task(certificate.follow()))
+            async with entrance.serving(
+                socket.socket(fileno=self._assignment.listening),
+                self._grpc_address(),
+                certificate=certificate,
+                linger=self._settings.linger,
+                grace=self._settings.grace,
+            ):
+                await stop.wait()
+                self._ready, self._state = False, "stopping"
+                for task in background:
+                    task.cancel()
+        await asyncio.to_thread(tracing.close)
+
+    async def _reach_global_cluster(self, client: Client, entrance: Entrance) -> None:
+        """Until it answers once. Later failures are told to those whom they concern, as replies."""
+        while True:
+            try:
+                await client.version(timeout=_TIMEOUT)
+            except KubeError as error:
+                self._state = "the global cluster was not reached yet"
+                log.warning("global cluster not reached", error=str(error))
+                await asyncio.sleep(_LOOK_AGAIN)
+            else:
+                self._ready, self._state = True, "ready"
+                entrance.announce()
+                log.info("serving", grpc_port=self._assignment.grpc_port)
+                return
+
+    def _grpc_address(self) -> str:
+        host = self._settings.grpc.host
+        return f"[{host}]:{self._assignment.grpc_port}" if ":" in host else f"{host}:{self._assignment.grpc_port}"
+
+    async def _say_ready(self) -> tuple[bool, str]:
+        return self._ready, self._state
+
+
+def main() -> None:
+    log_as_json()
+    uvloop.run(Worker(msgspec.json.decode(sys.argv[1], type=Assignment)).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""`kairship apiserver`: the entrance, REST and gRPC."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def apiserver(
+    kubeconfig: Annotated[
+        Path,
+        typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"),
+    ],
+    admin_token: Annotated[
+        Path,
+        typer.Option(help="A file with the token of the administrator.", envvar="KAIRSHIP_ADMIN_TOKEN_FILE"),
+    ],
+    host: Annotated[str, typer.Option(help="Where REST and gRPC are served.", envvar="KAIRSHIP_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of REST.", envvar="KAIRSHIP_PORT")] = 8443,
+    grpc_port: Annotated[int, typer.Option(min=0, max=65535, help="Of gRPC.", envvar="KAIRSHIP_GRPC_PORT")] = 9443,
+    ops_host: Annotated[
+        str, typer.Option(help="Where health and metrics are served, in plain HTTP.", envvar="KAIRSHIP_OPS_HOST")
+    ] = "127.0.0.1",
+    ops_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
+    ] = 8081,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(help="The certificate, in PEM; needed beyond loopback.", envvar="KAIRSHIP_TLS_CERT"),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key.", envvar="KAIRSHIP_TLS_KEY")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve.", envvar="KAIRSHIP_WORKERS")] = 1,
+    linger: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds to go on accepting after a stop was asked for.", envvar="KAIRSHIP_LINGER"),
+    ] = 0.0,
+    grace: Annotated[
+        float, typer.Option(min=0, help="Seconds that requests then have to end.", envvar="KAIRSHIP_GRACE")
+    ] = 30.0,
+) -> None:
+    """Serve the API. Started by `kairship up`, and by a Deployment in production."""
+    # Here and not above, because it takes a moment that other commands need not wait for.
+    from kairship.apiserver import process
+    from kairship.apiserver.settings import Address, CertificateFiles, Settings
+
+    if (tls_cert is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key go together")
+    settings = Settings(
+        rest=Address(host, port),
+        grpc=Address(host, grpc_port),
+        ops=Address(ops_host, ops_port),
+        kubeconfig=kubeconfig,
+        admin_token=admin_token,
+        tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
+        workers=workers,
+        linger=linger,
+        grace=grace,
+    )
+    asyncio.run(process.run(settings))

@@ -1,0 +1,37 @@
+"""Amounts as Kubernetes writes them: 500m, 1.5, 2Gi, 1e3."""
+
+from decimal import Decimal, InvalidOperation
+
+_SUFFIXES = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10**3),
+    "M": Decimal(10**6),
+    "G": Decimal(10**9),
+    "T": Decimal(10**12),
+    "P": Decimal(10**15),
+    "E": Decimal(10**18),
+    "Ki": Decimal(2**10),
+    "Mi": Decimal(2**20),
+    "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40),
+    "Pi": Decimal(2**50),
+    "Ei": Decimal(2**60),
+}
+# No amount of Kubernetes is longer, and the exponent of a longer one could be made to fill memory.
+_LONGEST = 64
+_LARGEST = Decimal(2**63 - 1)
+
+
+def amount_of(text: str) -> Decimal | None:
+    """The number that a quantity stands for; None if it is none."""
+    if not text or len(text) > _LONGEST:
+        return None
+    suffix = next((each for each in (text[-2:], text[-1:]) if each in _SUFFIXES), "")
+    number = text.removesuffix(suffix)
+    try:
+        amount = Decimal(number) * _SUFFIXES.get(suffix, Decimal(1))
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and abs(amount) <= _LARGEST else None

@@ -1,0 +1,223 @@
+"""The resource service on policies: every operation, and the guard of those in use."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from protobuf.wkt import Empty
+from support import golden
+from support.services import Api, refused, until
+
+from kairship.apiserver.errors import Code
+from kairship.gen.kairship.policy.v1alpha1.override_pb import (
+    CreateClusterOverridePolicyResponse,
+    CreateOverridePolicyResponse,
+    GetOverridePolicyResponse,
+    ListClusterOverridePoliciesResponse,
+    ListInstanceOverridePoliciesResponse,
+    ListOverridePoliciesResponse,
+)
+from kairship.gen.kairship.policy.v1alpha1.propagation_pb import (
+    CreateClusterPropagationPolicyResponse,
+    CreatePropagationPolicyResponse,
+    GetClusterPropagationPolicyResponse,
+    GetPropagationPolicyJSONResponse,
+    GetPropagationPolicyResponse,
+    ListClusterPropagationPoliciesResponse,
+    ListInstancePropagationPoliciesResponse,
+    ListPropagationPoliciesResponse,
+    UpdatePropagationPolicyResponse,
+)
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir
+from kairship.kube import kinds
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SPEC: dict[str, Any] = {
+    "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"a": "b"}}}],
+    "propagateDeps": True,
+    "priority": 7,
+    "placement": {
+        "clusterAffinities": [
+            {"affinityName": "first", "clusterNames": ["frankfurt"]},
+            {
+                "affinityName": "second",
+                "fieldSelector": {
+                    "matchExpressions": [{"key": "region", "operator": "In", "values": ["us-west1", "us-east1"]}]
+                },
+            },
+        ],
+        "clusterTolerations": [{"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}],
+        "spreadConstraints": [
+            {"spreadByField": "region", "minGroups": 1, "maxGroups": 2},
+            {"spreadByField": "cluster", "minGroups": 1},
+        ],
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided",
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {"staticWeightList": [{"targetCluster": {"clusterNames": ["frankfurt"]}, "weight": 2}]},
+        },
+    },
+}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def where(api: Api) -> AsyncIterator[dict[str, str]]:
+    name = f"rules-{uuid.uuid4().hex[:8]}"
+    await (await api.instance()).create(kinds.NAMESPACES, {"metadata": {"name": name}})
+    yield {"instance": "demo", "namespace": name}
+    await (await api.instance()).delete(kinds.NAMESPACES, name)
+
+
+def policy(kind: str, name: str, spec: dict[str, Any]) -> str:
+    return json.dumps(
+        {"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    )
+
+
+async def _create(api: Api, where: dict[str, str], name: str, spec: dict[str, Any]) -> None:
+    data = policy("PropagationPolicy", name, spec)
+    await api("Policy.CreatePropagationPolicy", CreatePropagationPolicyResponse, data=data, **where)
+
+
+async def test_a_propagation_policy_from_its_creation_to_its_end(api: Api, where: dict[str, str]) -> None:
+    await _create(api, where, "rule", SPEC)
+    shown = await api("Policy.GetPropagationPolicy", GetPropagationPolicyResponse, name="rule", **where)
+    golden.compare("Policy.GetPropagationPolicy", shown, namespace=where["namespace"])
+    whole = await api("Policy.GetPropagationPolicyJSON", GetPropagationPolicyJSONResponse, name="rule", **where)
+    document = json.loads(whole.data)
+    document["spec"]["priority"] = 9
+    updated = await api(
+        "Policy.UpdatePropagationPolicy",
+        UpdatePropagationPolicyResponse,
+        name="rule",
+        data=json.dumps(document),
+        **where,
+    )
+    assert json.loads(updated.data)["spec"]["priority"] == 9
+    with refused(Code.ABORTED):
+        await api(
+            "Policy.UpdatePropagationPolicy",
+            UpdatePropagationPolicyResponse,
+            name="rule",
+            data=json.dumps(document),
+            **where,
+        )
+    await api("Policy.DeletePropagationPolicy", Empty, name="rule", **where)
+    with refused(Code.NOT_FOUND):
+        await api("Policy.GetPropagationPolicy", GetPropagationPolicyResponse, name="rule", **where)
+
+
+async def test_what_karmadas_webhook_refuses_is_the_callers_mistake(api: Api, where: dict[str, str]) -> None:
+    wrong = {**SPEC, "placement": {**SPEC["placement"], "clusterAffinity": {"clusterNames": ["x"]}}}
+    with refused(Code.INVALID_ARGUMENT, "clusterAffinities"):
+        await _create(api, where, "wrong", wrong)
+
+
+async def test_a_policy_in_use_is_not_deleted(api: Api, where: dict[str, str]) -> None:
+    instance, namespace = await api.instance(), where["namespace"]
+    selector = {"apiVersion": "v1", "kind": "ConfigMap", "name": "used"}
+    await instance.create(kinds.CONFIGMAPS, {"metadata": {"name": "used"}}, namespace=namespace)
+    spec = {"resourceSelectors": [selector], "placement": {"clusterAffinity": {"clusterNames": ["oregon"]}}}
+    await _create(api, where, "rule", spec)
+
+    async def follows() -> bool | None:
+        page = await instance.list(kinds.RESOURCE_BINDINGS, namespace=namespace)
+        return True if page.items else None
+
+    await until(follows, what="a binding")
+    with refused(Code.FAILED_PRECONDITION, f"in use by ConfigMap {namespace}/used"):
+        await api("Policy.DeletePropagationPolicy", Empty, name="rule", **where)
+    await instance.delete(kinds.CONFIGMAPS, "used", namespace=namespace)
+
+    async def unused() -> bool | None:
+        page = await instance.list(kinds.RESOURCE_BINDINGS, namespace=namespace)
+        return None if page.items else True
+
+    await until(unused, what="the binding gone")
+    await api("Policy.DeletePropagationPolicy", Empty, name="rule", **where)
+
+
+async def test_policies_are_found_by_what_they_select(api: Api, where: dict[str, str]) -> None:
+    for name, selector in (
+        ("all-deployments", {"apiVersion": "apps/v1", "kind": "Deployment"}),
+        ("one-deployment", {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}),
+        ("jobs", {"apiVersion": "batch/v1", "kind": "Job"}),
+    ):
+        await _create(api, where, name, {"resourceSelectors": [selector], "placement": {}})
+
+    async def listed(**request: Any) -> list[str]:
+        reply = await api(
+            "Policy.ListPropagationPolicies",
+            ListPropagationPoliciesResponse,
+            **where,
+            sort_by=SortBy.field_name,
+            sort_dir=SortDir.asc,
+            **request,
+        )
+        return [item.metadata.name for item in reply.items if item.metadata]
+
+    assert await listed() == ["all-deployments", "jobs", "one-deployment"]
+    assert await listed(kind="Deployment") == ["all-deployments", "one-deployment"]
+    assert await listed(kind="Deployment", kind_name="web") == ["all-deployments", "one-deployment"]
+    assert await listed(kind="Deployment", kind_name="other") == ["all-deployments"]
+    assert await listed(kind="Deployment", api_version="apps/v2") == []
+    everywhere = await api(
+        "Policy.ListInstancePropagationPolicies",
+        ListInstancePropagationPoliciesResponse,
+        instance="demo",
+        page_size=-1,
+        phase="whatever",
+    )
+    assert {"jobs", "hello"} <= {item.metadata.name for item in everywhere.items if item.metadata}
+
+
+async def test_override_policies_show_any_value(api: Api, where: dict[str, str]) -> None:
+    overriders = {
+        "plaintext": [{"path": "/spec/replicas", "operator": "replace", "value": 3}],
+        "imageOverrider": [{"component": "Tag", "operator": "replace", "value": "1.29"}],
+        "labelsOverrider": [{"operator": "add", "value": {"a": "b"}}],
+    }
+    spec = {"overrideRules": [{"targetCluster": {"clusterNames": ["oregon"]}, "overriders": overriders}]}
+    data = policy("OverridePolicy", "differs", spec)
+    await api("Policy.CreateOverridePolicy", CreateOverridePolicyResponse, data=data, **where)
+    shown = await api("Policy.GetOverridePolicy", GetOverridePolicyResponse, name="differs", **where)
+    golden.compare("Policy.GetOverridePolicy", shown, namespace=where["namespace"])
+    assert (await api("Policy.ListOverridePolicies", ListOverridePoliciesResponse, **where)).items
+    found = await api(
+        "Policy.ListInstanceOverridePolicies", ListInstanceOverridePoliciesResponse, instance="demo", name="differs"
+    )
+    assert found.items
+    await api("Policy.DeleteOverridePolicy", Empty, name="differs", **where)
+
+
+async def test_policies_of_the_whole_instance(api: Api) -> None:
+    name = f"everywhere-{uuid.uuid4().hex[:8]}"
+    spec = {"resourceSelectors": [{"apiVersion": "v1", "kind": "Namespace", "name": name}], "placement": {}}
+    data = policy("ClusterPropagationPolicy", name, spec)
+    create = "Policy.CreateClusterPropagationPolicy"
+    await api(create, CreateClusterPropagationPolicyResponse, instance="demo", data=data)
+    shown = await api(
+        "Policy.GetClusterPropagationPolicy", GetClusterPropagationPolicyResponse, instance="demo", name=name
+    )
+    golden.compare("Policy.GetClusterPropagationPolicy", shown, name=name)
+    listed = await api(
+        "Policy.ListClusterPropagationPolicies", ListClusterPropagationPoliciesResponse, instance="demo", name=name
+    )
+    assert len(listed.items) == 1
+    with refused(Code.INVALID_ARGUMENT, "no namespace"):
+        elsewhere = json.loads(data)
+        elsewhere["metadata"]["namespace"] = "x"
+        await api(create, CreateClusterPropagationPolicyResponse, instance="demo", data=json.dumps(elsewhere))
+    await api("Policy.DeleteClusterPropagationPolicy", Empty, instance="demo", name=name)
+
+    data = policy("ClusterOverridePolicy", name, {"overrideRules": [{"overriders": {}}]})
+    await api("Policy.CreateClusterOverridePolicy", CreateClusterOverridePolicyResponse, instance="demo", data=data)
+    found = await api(
+        "Policy.ListClusterOverridePolicies", ListClusterOverridePoliciesResponse, instance="demo", name=name
+    )
+    assert len(found.items) == 1
+    await api("Policy.DeleteClusterOverridePolicy", Empty, instance="demo", name=name)

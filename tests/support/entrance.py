@@ -1,0 +1,148 @@
+"""An entrance in the process of the test, with services that the test brings: ours to write, unlike Kubernetes."""
+
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import grpc
+from prometheus_client import CollectorRegistry
+from protobuf import Message
+
+from kairship.apiserver.auditing import Audit, LoggedAudit
+from kairship.apiserver.authentication import ADMIN
+from kairship.apiserver.authorisation import AdminOnly
+from kairship.apiserver.calls import Caller, Envelope
+from kairship.apiserver.certificates import ServerCertificate
+from kairship.apiserver.entrance import Entrance
+from kairship.apiserver.errors import Unauthenticated
+from kairship.apiserver.limits import Limits
+from kairship.apiserver.registry import Registry
+from kairship.apiserver.tracing import NoTracing, Tracing
+from kairship.gen.google.rpc.status_pb import Status
+from kairship.wire import Method, methods
+
+BASE = "/apis/kairship.io/v1alpha1"
+TOKEN = "admin"
+METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for method in methods().values()}
+
+
+class ByName:
+    """The token is the name: the administrator, or somebody without any right."""
+
+    async def authenticate(self, envelope: Envelope) -> Caller:
+        token = envelope.headers.get("authorization", "").removeprefix("Bearer ")
+        if not token:
+            raise Unauthenticated("there is no token")
+        return ADMIN if token == TOKEN else Caller(id=token, name=token)
+
+
+class EverybodyMay:
+    def authorize(self, call: object, request: object) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def fields(self) -> list[str]:
+        """The paths of fields that an error names."""
+        return [
+            violation["field"] for detail in self.json["details"] for violation in detail.get("fieldViolations", ())
+        ]
+
+
+class Client:
+    """Both ways in, as one caller."""
+
+    def __init__(self, rest: aiohttp.ClientSession, channel: grpc.aio.Channel, token: str) -> None:
+        self.rest = rest
+        self.channel = channel
+        self._token = token
+
+    def named(self, token: str) -> "Client":
+        return Client(self.rest, self.channel, token)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    async def request(self, verb: str, path: str, body: bytes | Any = None, **options: Any) -> Reply:
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = self.headers | options.pop("headers", {})
+        async with self.rest.request(verb, path, data=data, headers=headers, **options) as reply:
+            return Reply(reply.status, reply.headers, await reply.read())
+
+    async def call(self, method: Method, request: Message[Any] | bytes, **options: Any) -> Message[Any]:
+        """One reply over gRPC. Raises `grpc.aio.AioRpcError`."""
+        data = request if isinstance(request, bytes) else request.to_binary()
+        callable_: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(method.path)
+        return method.reply.from_binary(await callable_(data, metadata=self.metadata, timeout=20, **options))
+
+    def stream(self, method: Method, request: Message[Any]) -> Any:
+        """Replies over gRPC, as bytes."""
+        callable_: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(method.path)
+        return callable_(request.to_binary(), metadata=self.metadata, timeout=60)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        return tuple((name.lower(), value) for name, value in self.headers.items())
+
+
+def status_of(error: grpc.aio.AioRpcError) -> Status:
+    """The google.rpc.Status that an error of gRPC carries."""
+    details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+    assert isinstance(details, bytes)
+    return Status.from_binary(details)
+
+
+@dataclass(frozen=True)
+class Running:
+    client: Client
+    rest_url: str
+    grpc_address: str
+    metrics: CollectorRegistry
+
+
+@asynccontextmanager
+async def running(
+    services: Mapping[str, object] | None = None,
+    *,
+    limits: Limits | None = None,
+    everybody_may: bool = False,
+    audit: Audit | None = None,
+    tracing: Tracing | None = None,
+    certificate: ServerCertificate | None = None,
+    grace: float = 5.0,
+) -> AsyncIterator[Running]:
+    metrics = CollectorRegistry()
+    entrance = Entrance(
+        Registry(services or {}),
+        authenticator=ByName(),
+        authorizer=EverybodyMay() if everybody_may else AdminOnly(),
+        audit=audit or LoggedAudit(),
+        limits=limits or Limits(),
+        metrics=metrics,
+        tracing=tracing or NoTracing(),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
+        async with entrance.serving(listening, "127.0.0.1:0", certificate=certificate, grace=grace) as port:
+            entrance.announce()
+            address = f"127.0.0.1:{port}"
+            async with (
+                aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,
+                grpc.aio.insecure_channel(address) as channel,
+            ):
+                yield Running(Client(session, channel, TOKEN), url, address, metrics)

@@ -1,0 +1,161 @@
+"""The services of the API over the shared plane, called as the entrance calls them.
+
+They act as an account that has the rights of `services.rights` in the global cluster and no others, so every test shows
+that these are enough. Requests are held to the rules of the protos, as the entrance does.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeVar
+
+import pytest
+from protobuf import Message
+
+from kairship.apiserver.calls import Call, Caller
+from kairship.apiserver.errors import ApiError, Code, of_exception
+from kairship.apiserver.registry import Registry
+from kairship.apiserver.services import EXTERNAL, Offer, Services, rights
+from kairship.apiserver.services.own_kinds import NAMESPACE
+from kairship.embedded import EmbeddedPlane
+from kairship.instances.pool import NotConnected, Pool
+from kairship.kube import Client, Impersonation, NotFound, Object
+from kairship.reconcile import Metrics, SystemClock
+from kairship.resources import DriverName
+from kairship.wire import methods, violations
+from support.our_kinds import SERVED
+
+INSTANCE = SERVED["Instance"]
+ACCOUNT = "kairship:test:services"
+OFFERS = (Offer(DriverName.LOCAL, ("v1.18.2", "v1.18.1")), EXTERNAL)
+PATIENCE = 45.0
+ALICE = Caller(id="alice", name="Alice")
+
+M = TypeVar("M", bound=Message[Any])
+
+_METHODS = {f"{method.service}.{method.name}": method for method in methods().values()}
+
+
+class Api:
+    """Calls methods by their names."""
+
+    def __init__(self, registry: Registry, world: Client, pool: Pool) -> None:
+        self.world = world
+        """A client with every right in the global cluster."""
+        self.pool = pool
+        self.warnings: list[str] = []
+        """Of the last call."""
+        self._registry = registry
+
+    async def __call__(self, name: str, reply: type[M], /, **fields: Any) -> M:
+        """`name` is Service.Method. Errors are those that a caller is told."""
+        method, call, request = self._prepare(name, fields)
+        handler = self._registry.unary(method)
+        assert handler is not None, f"{name} is not implemented"
+        try:
+            found = await handler(request, call)
+        except Exception as error:
+            told = of_exception(error, request_id="test")
+            if told is error:
+                raise
+            raise told from error
+        finally:
+            self.warnings = call.warnings
+        assert isinstance(found, reply)
+        return found
+
+    def watch(self, name: str, /, **fields: Any) -> Any:
+        method, call, request = self._prepare(name, fields)
+        handler = self._registry.streaming(method)
+        assert handler is not None, f"{name} is not implemented"
+        return handler(request, call)
+
+    def _prepare(self, name: str, fields: dict[str, Any]) -> tuple[Any, Call, Any]:
+        method = _METHODS[name]
+        call = Call(request_id="test", caller=ALICE, method=method, deadline=time.monotonic() + PATIENCE)
+        request = method.request(**fields)
+        assert not list(violations(request)), "the entrance would refuse this"
+        return method, call, request
+
+    async def instance(self, name: str = "demo") -> Client:
+        """A client with every right in an instance."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.pool.instance(name)
+            except NotConnected:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.05)
+
+
+@contextmanager
+def refused(code: Code, match: str | None = None) -> Iterator[pytest.ExceptionInfo[ApiError]]:
+    """That the block ends with an error that the caller is told under this code."""
+    with pytest.raises(ApiError, match=match) as caught:
+        yield caught
+    assert caught.value.code is code, f"{caught.value.code.name}: {caught.value.message}"
+
+
+async def discard(api: Api, name: str) -> None:
+    """Delete an instance that nobody has a driver for, whatever still holds on to it."""
+    await api.world.delete(INSTANCE, name, missing_ok=True)
+    with suppress(NotFound):  # once it is being deleted, nobody holds on to it anew
+        await api.world.patch(INSTANCE, name, {"metadata": {"finalizers": None}})
+
+
+@asynccontextmanager
+async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
+    """Everything that serves, until the end of the block."""
+    connection = await plane.global_connection()
+    async with Client(connection) as world:
+        for manifest in _account():
+            await world.apply_object(manifest, field_manager="kairship-tests")
+        client = world.impersonating(Impersonation(ACCOUNT))
+        metrics, clock = Metrics(), SystemClock()
+        pool = Pool(client, clock=clock, metrics=metrics)
+        services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
+        api = Api(Registry(services.by_name()), world, pool)
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(pool.run()), tasks.create_task(services.run())]
+            await services.wait_synced()
+            await pool.wait_synced()
+            await api.instance()
+            yield api
+            for task in running:
+                task.cancel()
+
+
+def _account() -> list[Object]:
+    rbac = "rbac.authorization.k8s.io"
+    subjects = [{"apiGroup": rbac, "kind": "User", "name": ACCOUNT}]
+    name = ACCOUNT.replace(":", "-")
+
+    def bound(kind: str, namespace: dict[str, str], rules: list[rights.Rule]) -> list[Object]:
+        metadata = {"name": name, **namespace}
+        api = {"apiVersion": f"{rbac}/v1", "metadata": metadata}
+        return [
+            {**api, "kind": kind, "rules": rules},
+            {
+                **api,
+                "kind": f"{kind}Binding",
+                "roleRef": {"apiGroup": rbac, "kind": kind, "name": name},
+                "subjects": subjects,
+            },
+        ]
+
+    return [
+        *bound("ClusterRole", {}, rights.cluster_rules()),
+        *bound("Role", {"namespace": NAMESPACE}, rights.namespace_rules()),
+    ]
+
+
+async def until(condition: Any, *, what: str, timeout: float = PATIENCE) -> Any:
+    """What `condition` returns once it is not None. Errors of it are no answer."""
+    deadline = time.monotonic() + timeout
+    while (found := await condition()) is None:
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what} did not come about within {timeout:g} s")
+        await asyncio.sleep(0.05)
+    return found
