@@ -1,6 +1,6 @@
 """HTTP connections: aiohttp's, which end in order when the server stops, and when one is opened and then says nothing.
 
-aiohttp drops what still arrives on a connection as soon as it is told to close it, and so cuts requests whose bodies are
+aiohttp drops what still arrives on a connection once it is told to close it, and so cuts requests whose bodies are
 on their way. Here a connection with a request is left alone until its reply is sent.
 """
 
