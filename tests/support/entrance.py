@@ -2,8 +2,8 @@
 
 import json
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,7 +109,10 @@ def status_of(error: grpc.aio.AioRpcError) -> Status:
 
 @dataclass(frozen=True)
 class Running:
+    """What a test sees of it. `stop` begins what the end of its context would do, and returns when it is done."""
+
     client: Client
+    stop: Callable[[], Coroutine[Any, Any, None]]
     rest_url: str
     grpc_address: str
     metrics: CollectorRegistry
@@ -138,11 +141,14 @@ async def running(
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
-        async with entrance.serving(listening, "127.0.0.1:0", certificate=certificate, grace=grace) as port:
+        async with AsyncExitStack() as serving:
+            port = await serving.enter_async_context(
+                entrance.serving(listening, "127.0.0.1:0", certificate=certificate, grace=grace)
+            )
             entrance.announce()
             address = f"127.0.0.1:{port}"
             async with (
                 aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,
                 grpc.aio.insecure_channel(address) as channel,
             ):
-                yield Running(Client(session, channel, TOKEN), url, address, metrics)
+                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics)

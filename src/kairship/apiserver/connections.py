@@ -1,6 +1,12 @@
-"""HTTP connections: aiohttp's, but one that is opened and then says nothing is closed."""
+"""HTTP connections: aiohttp's, which end in order when the server stops, and when one is opened and then says nothing.
+
+aiohttp drops what still arrives on a connection once it is told to close it, and so cuts requests whose bodies are
+on their way. Here a connection with a request is left alone until its reply is sent.
+"""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -10,23 +16,67 @@ IDLE_SECONDS = 75.0
 
 
 class Connection(web.RequestHandler):
-    """aiohttp looks after connections that have had a request; before the first, nothing would ever end them."""
-
-    __slots__ = ("_silence",)
+    __slots__ = ("_busy", "_silence")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self._busy = False
+        # aiohttp looks after connections that have had a request; before the first, nothing would ever end them.
         self._silence = asyncio.get_running_loop().call_later(SILENT_SECONDS, transport.close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._silence.cancel()
         super().connection_lost(exc)
 
-    def spoke(self) -> None:
+    @contextmanager
+    def busy(self) -> Iterator[None]:
         self._silence.cancel()
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def close(self) -> None:
+        if not self._busy:
+            super().close()
 
 
 class HttpServer(web.Server):
+    def __init__(self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+        super().__init__(self._serve)
+        self._handle = handle
+        self._running = 0
+        self._closing = False
+        self._quiet = asyncio.Event()
+
     def __call__(self) -> Connection:
         options: dict[str, Any] = {"access_log": None, "auto_decompress": False, "keepalive_timeout": IDLE_SECONDS}
         return Connection(self, loop=asyncio.get_running_loop(), **options)
+
+    def say_goodbye(self) -> None:
+        """From now on, connections end with the reply that is next on them."""
+        self._closing = True
+
+    async def drain(self, *, grace: float) -> None:
+        """Close connections that have no request; return when the last of the others has its reply."""
+        self.say_goodbye()
+        for connection in self.connections:
+            connection.close()
+        if self._running:
+            async with asyncio.timeout(grace):
+                await self._quiet.wait()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert isinstance(request.protocol, Connection)  # noqa: S101 - we make them
+        self._running += 1
+        try:
+            with request.protocol.busy():
+                response = await self._handle(request)
+            if self._closing:
+                response.force_close()
+            return response
+        finally:
+            self._running -= 1
+            if self._closing and not self._running:
+                self._quiet.set()

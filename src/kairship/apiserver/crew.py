@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
-import msgspec
 import structlog
 
 from kairship.apiserver.crew_metrics import merged
@@ -85,7 +84,7 @@ class Crew:
     def _start(self, number: int, assignment: Assignment) -> Process:
         spec = ProcessSpec(
             name=f"apiserver/worker-{number}",
-            argv=(sys.executable, "-m", "kairship.apiserver.worker", msgspec.json.encode(assignment).decode()),
+            argv=(sys.executable, "-m", "kairship.apiserver.worker", assignment.to_argument()),
             cwd=str(Path.cwd()),
             env=dict(os.environ),
         )

@@ -7,7 +7,7 @@ streams are told to end, then what runs has its time to finish, and only then co
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -32,6 +32,8 @@ from kairship.apiserver.tracing import Tracing
 from kairship.wire import descriptors, methods
 
 _BACKLOG = 1024
+_LAST_WORDS = 5.0
+"""Seconds for the last bytes of replies that are ready."""
 
 
 class Entrance:
@@ -73,7 +75,8 @@ class Entrance:
         grace: float = 30.0,
     ) -> AsyncIterator[int]:
         """REST on a socket that listens, gRPC at an address; its port is returned."""
-        runner = web.ServerRunner(HttpServer(self._rest.handle), shutdown_timeout=grace)
+        http = HttpServer(self._rest.handle)
+        runner = web.ServerRunner(http, shutdown_timeout=_LAST_WORDS)
         port = self._listen_to_grpc(grpc_address, certificate)
         await runner.setup()
         try:
@@ -82,7 +85,11 @@ class Entrance:
             await web.SockSite(runner, listening, ssl_context=context, backlog=_BACKLOG).start()
             yield port
         finally:
-            await self._drain(runner, linger=linger, grace=grace)
+            self._health.stop()
+            http.say_goodbye()
+            await asyncio.sleep(linger)
+            self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
+            await asyncio.gather(_close(http, runner, grace), self._grpc.stop(grace))
 
     def announce(self) -> None:
         """Say that calls are served from now on."""
@@ -93,9 +100,10 @@ class Entrance:
             return self._grpc.add_insecure_port(address)
         return self._grpc.add_secure_port(address, certificate.grpc_credentials())
 
-    async def _drain(self, runner: web.ServerRunner, *, linger: float, grace: float) -> None:
-        self._health.stop()
-        self._rest.closing = True
-        await asyncio.sleep(linger)
-        self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
-        await asyncio.gather(runner.cleanup(), self._grpc.stop(grace))
+
+async def _close(http: HttpServer, runner: web.ServerRunner, grace: float) -> None:
+    for site in runner.sites:
+        await site.stop()
+    with suppress(TimeoutError):
+        await http.drain(grace=grace)
+    await runner.cleanup()

@@ -16,7 +16,6 @@ from protobuf import Message
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.calls import Call, Envelope
 from kairship.apiserver.chain import Chain, Outcome, Receive
-from kairship.apiserver.connections import Connection
 from kairship.apiserver.errors import ApiError, Code, NotFound, Unimplemented
 from kairship.apiserver.routing import Match, Mismatch, Router
 from kairship.apiserver.server_sent_events import EventStream
@@ -36,18 +35,8 @@ class Rest:
         self._router = router
         self._pages = pages
         self._bodies = Bodies(chain.limits)
-        self.closing = False
-        """Whether connections end with the reply that is next on them."""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if isinstance(request.protocol, Connection):
-            request.protocol.spoke()
-        response = await self._answer(request)
-        if self.closing:
-            response.force_close()
-        return response
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
         envelope = Envelope.around(request.headers, request.remote or "")
         path, _, query = request.raw_path.partition("?")

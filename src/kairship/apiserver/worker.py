@@ -44,6 +44,13 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     ops: Path
     """The unix socket on which it tells of itself."""
 
+    def to_argument(self) -> str:
+        return msgspec.json.encode(self, enc_hook=str).decode()
+
+    @classmethod
+    def from_argument(cls, text: str) -> "Assignment":
+        return msgspec.json.decode(text, type=cls, dec_hook=lambda kind, value: kind(value))
+
 
 class Worker:
     def __init__(self, assignment: Assignment) -> None:
@@ -120,7 +127,7 @@ class Worker:
 
 def main() -> None:
     log_as_json()
-    uvloop.run(Worker(msgspec.json.decode(sys.argv[1], type=Assignment)).run())
+    uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
 
 
 if __name__ == "__main__":

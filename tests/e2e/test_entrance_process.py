@@ -1,0 +1,127 @@
+"""The process: workers that die and are replaced, certificates that are renewed, a stop that cuts nothing."""
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+from conftest import Kube
+from support.entrance import BASE
+from support.entrance_process import PATIENCE, EntranceProcess, entrance_process, eventually
+
+from kairship.gen.grpc.health.v1.health_pb import HealthCheckRequest, HealthCheckResponse
+
+WATCH_HEALTH = "/grpc.health.v1.Health/Watch"
+Status = HealthCheckResponse.ServingStatus
+
+
+@pytest.fixture
+async def entrance(kube: Kube, tmp_path: Path) -> AsyncIterator[EntranceProcess]:
+    async with entrance_process(kube.connection, tmp_path, workers=2) as running:
+        yield running
+
+
+async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(entrance: EntranceProcess) -> None:
+    async with entrance.client() as client:
+        killed = entrance.workers()[0]
+        os.kill(killed, signal.SIGKILL)
+        statuses = {(await client.request("GET", f"{BASE}/instances")).status for _ in range(50)}
+        assert statuses == {501}
+    await entrance.until("serving", 3)
+    status, said = await entrance.ask("/readyz")
+    assert status == 200, said
+    assert said.count(": ready") == 2
+    assert killed not in entrance.workers()[1:]
+    _, figures = await entrance.ask("/metrics")
+    assert 'kairship_apiserver_requests_total{code="UNIMPLEMENTED"' in figures
+    assert 'worker="0"' in figures
+    assert 'worker="1"' in figures
+
+
+def certificate_of(port: int, context: ssl.SSLContext, protocol: str) -> int:
+    context.set_alpn_protocols([protocol])
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=10) as raw,
+        context.wrap_socket(raw, server_hostname="server.test") as connection,
+    ):
+        found = connection.getpeercert()
+        assert found is not None
+        return int(str(found["serialNumber"]), 16)
+
+
+async def test_a_renewed_certificate_is_used_at_once_on_both_ports(entrance: EntranceProcess) -> None:
+    ports = {
+        "http/1.1": int(entrance.rest_url.rpartition(":")[2]),
+        "h2": int(entrance.grpc_address.rpartition(":")[2]),
+    }
+
+    async def seen() -> dict[str, int]:
+        return {
+            protocol: await asyncio.to_thread(certificate_of, port, entrance.context, protocol)
+            for protocol, port in ports.items()
+        }
+
+    before = await seen()
+    assert before["h2"] == before["http/1.1"]
+    async with entrance.client() as client:
+        assert (await client.request("GET", "/openapi.json")).status == 200
+        entrance.issue(entrance.authority.issue())
+        entrance.process.send_signal(signal.SIGHUP)
+        await entrance.until("certificate renewed", 2)
+        after = await seen()
+        assert after["h2"] == after["http/1.1"] != before["h2"]
+        assert (await client.request("GET", "/openapi.json")).status == 200  # on the connection from before
+
+        (entrance.folder / "tls.key").write_bytes(entrance.authority.issue().key)  # does not fit
+        entrance.process.send_signal(signal.SIGHUP)
+        await entrance.until("certificate was not renewed", 2)
+        assert await seen() == after
+
+
+async def test_a_stop_cuts_no_request(entrance: EntranceProcess) -> None:
+    """The request is one whose body is still on its way when the stop is asked for."""
+    port = int(entrance.rest_url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=entrance.context, server_hostname="server.test"
+    )
+    writer.write(
+        f"POST {BASE}/instances HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {entrance.token}\r\n"
+        "Content-Length: 2\r\n\r\n{".encode()
+    )
+    await writer.drain()
+    await eventually(entrance.has_running)
+    async with entrance.client() as client:
+        watching: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(WATCH_HEALTH)
+        health = aiter(watching(HealthCheckRequest().to_binary()))
+        assert HealthCheckResponse.from_binary(await anext(health)).status == Status.SERVING
+        entrance.process.send_signal(signal.SIGTERM)
+        assert HealthCheckResponse.from_binary(await anext(health)).status == Status.NOT_SERVING
+
+    async def is_unready() -> bool:
+        return not await entrance.is_ready()
+
+    await eventually(is_unready)
+    writer.write(b"}")
+    async with asyncio.timeout(PATIENCE):
+        reply = await reader.read()
+    assert reply.startswith(b"HTTP/1.1 501 ")
+    assert b"Connection: close" in reply
+    writer.close()
+    async with asyncio.timeout(PATIENCE):
+        assert await entrance.process.wait() == 0
+
+
+async def test_workers_die_with_the_process(entrance: EntranceProcess) -> None:
+    workers = entrance.workers()
+    entrance.process.kill()
+    await entrance.process.wait()
+
+    async def all_gone() -> bool:
+        return not any(Path(f"/proc/{pid}").exists() for pid in workers)
+
+    await eventually(all_gone)

@@ -1,0 +1,65 @@
+"""Services that answer with what they were asked, over methods of the real API."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+
+from protobuf.wkt import Empty
+
+from kairship.apiserver.calls import Call
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
+    CreateInstanceRequest,
+    DeleteInstanceRequest,
+    GetInstanceRequest,
+    Instance,
+    ListInstancesRequest,
+    ListInstancesResponse,
+    WatchInstancesRequest,
+    WatchInstancesResponse,
+)
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+
+INSTANCE = "kairship.v1alpha1.Instance"
+
+
+class Echo:
+    """What it was asked is in `requests`; how it behaves depends on the name in the request."""
+
+    def __init__(self) -> None:
+        self.requests: list[object] = []
+        self.calls: list[Call] = []
+        self.released = asyncio.Event()
+        self.entered = asyncio.Semaphore(0)
+        self.sent = 0
+
+    async def get_instance(self, request: GetInstanceRequest, call: Call) -> Instance:
+        self.requests.append(request)
+        self.calls.append(call)
+        if request.name == "defect":
+            raise RuntimeError("hunter2")
+        if request.name == "slow":
+            self.entered.release()
+            await self.released.wait()
+        return Instance(metadata=ObjectMeta(name=request.name))
+
+    async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:
+        self.requests.append(request)
+        return ListInstancesResponse()
+
+    async def create_instance(self, request: CreateInstanceRequest, call: Call) -> Instance:
+        self.requests.append(request)
+        return Instance()
+
+    async def delete_instance(self, request: DeleteInstanceRequest, call: Call) -> Empty:
+        return Empty()
+
+    async def watch_instances(
+        self, request: WatchInstancesRequest, call: Call
+    ) -> AsyncIterator[WatchInstancesResponse]:
+        """Without end, each a kilobyte; held up after the third until it is released."""
+        for number in itertools.count():
+            if number == 3:
+                self.entered.release()
+                await self.released.wait()
+            self.sent += 1
+            yield WatchInstancesResponse(instance=Instance(metadata=ObjectMeta(name="x" * 1000)))

@@ -1,0 +1,145 @@
+"""`kairship apiserver` as a process of its own, as it runs in production."""
+
+import asyncio
+import json
+import os
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+
+from kairship.kube import Connection
+from support.certificates import Authority, Issued
+from support.entrance import Client
+
+PATIENCE = 40.0
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what nobody announces."""
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():  # noqa: ASYNC110 - as said
+            await asyncio.sleep(0.05)
+
+
+class EntranceProcess:
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, authority: Authority) -> None:
+        self.process = process
+        self.authority = authority
+        self.token = (folder / "token").read_text()
+        self.folder = folder
+        self.lines: list[dict[str, Any]] = []
+        self._more = asyncio.Condition()
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self.process.stderr is not None
+        async for line in self.process.stderr:
+            async with self._more:
+                self.lines.append(json.loads(line) if line.startswith(b"{") else {"event": line.decode()})
+                self._more.notify_all()
+        async with self._more:
+            self._more.notify_all()
+
+    async def until(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """The lines of the log about an event, once there are so many."""
+
+        def found() -> list[dict[str, Any]]:
+            return [line for line in self.lines if line["event"] == event]
+
+        async with asyncio.timeout(PATIENCE), self._more:
+            await self._more.wait_for(lambda: len(found()) >= count or self._reading.done())
+        assert len(found()) >= count, f"the process ended: {self.lines[-5:]}"
+        return found()
+
+    def issue(self, issued: Issued) -> None:
+        """Put a certificate into its place, key first, as a careless renewal would."""
+        (self.folder / "tls.key").write_bytes(issued.key)
+        (self.folder / "tls.crt").write_bytes(issued.certificate)
+
+    @property
+    def rest_url(self) -> str:
+        return str(self._listening["rest"])
+
+    @property
+    def grpc_address(self) -> str:
+        return f"127.0.0.1:{self._listening['grpc_port']}"
+
+    @property
+    def ops_url(self) -> str:
+        return f"http://127.0.0.1:{self._listening['ops_port']}"
+
+    @property
+    def _listening(self) -> dict[str, Any]:
+        return next(line for line in self.lines if line["event"] == "listening")
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cadata=self.authority.certificate.decode())
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        credentials = grpc.ssl_channel_credentials(self.authority.certificate)
+        connector = aiohttp.TCPConnector(ssl=self.context)
+        timeout = aiohttp.ClientTimeout(total=30)
+        async with (
+            aiohttp.ClientSession(self.rest_url, connector=connector, timeout=timeout) as session,
+            grpc.aio.secure_channel(self.grpc_address, credentials) as channel,
+        ):
+            yield Client(session, channel, self.token)
+
+    async def ask(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession(self.ops_url) as session, session.get(path) as reply:
+            return reply.status, await reply.text()
+
+    async def is_ready(self) -> bool:
+        return (await self.ask("/readyz"))[0] == 200
+
+    async def has_running(self) -> bool:
+        """Whether a request is being served."""
+        _, figures = await self.ask("/metrics")
+        return any(
+            line.startswith("kairship_apiserver_running{") and line.endswith(" 1.0") for line in figures.split("\n")
+        )
+
+    def workers(self) -> list[int]:
+        return [line["pid"] for line in self.lines if line["event"] == "worker started"]
+
+    async def stopped(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+    async def close(self) -> None:
+        if self.process.returncode is None:
+            await self.stopped()
+        await self._reading
+
+
+@asynccontextmanager
+async def entrance_process(connection: Connection, folder: Path, *, workers: int = 1) -> AsyncIterator[EntranceProcess]:
+    """Serving, when it is entered."""
+    authority = Authority()
+    issued = authority.issue()
+    (folder / "tls.key").write_bytes(issued.key)
+    (folder / "tls.crt").write_bytes(issued.certificate)
+    (folder / "token").write_text(os.urandom(16).hex())
+    (folder / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kairship", "apiserver", "--port", "0", "--grpc-port", "0", "--ops-port", "0"),
+        *("--kubeconfig", folder / "kubeconfig", "--admin-token", folder / "token", "--workers", str(workers)),
+        *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    running = EntranceProcess(process, folder, authority)
+    try:
+        await running.until("serving", workers)
+        yield running
+    finally:
+        await running.close()

@@ -1,0 +1,165 @@
+"""The chain before every method, the same over REST and gRPC."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+import structlog
+from prometheus_client import CollectorRegistry
+from support.echo import INSTANCE, Echo
+from support.entrance import BASE, METHODS, Client, Running, running, status_of
+
+from kairship.apiserver.calls import Call
+from kairship.apiserver.errors import ApiError, Unavailable
+from kairship.apiserver.limits import Limits
+
+GET = METHODS["Instance.GetInstance"]
+DELETE = METHODS["Instance.DeleteInstance"]
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+async def server(echo: Echo) -> AsyncIterator[Running]:
+    limits = Limits(running=4, running_per_caller=2, waiting_per_caller=1, read_seconds=20)
+    async with running({INSTANCE: echo}, everybody_may=True, limits=limits) as found:
+        yield found
+
+
+async def refusal(client: Client, name: str) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.call(GET, GET.request(name=name))
+    return refused.value
+
+
+async def test_the_request_id_of_the_caller_is_kept_if_it_is_harmless(server: Running, echo: Echo) -> None:
+    reply = await server.client.request("GET", f"{BASE}/instances/a", headers={"X-Request-Id": "trace-1"})
+    assert reply.headers["X-Request-Id"] == "trace-1" == echo.calls[0].request_id
+    reply = await server.client.request("GET", f"{BASE}/instances/a", headers={"X-Request-Id": 'a"b'})
+    assert reply.headers["X-Request-Id"] != 'a"b'
+    assert len({reply.headers["X-Request-Id"], echo.calls[1].request_id}) == 1
+
+
+async def test_a_handler_knows_who_asks_and_how_long_there_is(server: Running, echo: Echo) -> None:
+    await server.client.request("GET", f"{BASE}/instances/a")
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = server.client.channel.unary_unary(GET.path)
+    await call(GET.request(name="a").to_binary(), metadata=server.client.metadata, timeout=5)
+    over_rest, over_grpc = echo.calls
+    assert over_rest.caller == over_grpc.caller
+    assert over_rest.origin == over_grpc.origin == "127.0.0.1"
+    assert 15 < over_rest.remaining() <= 20
+    assert 0 < over_grpc.remaining() < 6
+
+
+async def test_a_defect_tells_the_caller_nothing_and_the_log_where(server: Running) -> None:
+    with structlog.testing.capture_logs() as logs:
+        reply = await server.client.request("GET", f"{BASE}/instances/defect")
+        error = await refusal(server.client, "defect")
+    assert reply.status == 500
+    assert error.code() is grpc.StatusCode.INTERNAL
+    assert b"hunter2" not in reply.body
+    assert "hunter2" not in str(status_of(error))
+    assert "hunter2" not in str(logs)
+    defects = [line for line in logs if line["event"] == "defect"]
+    assert len(defects) == 2
+    assert "get_instance" in defects[0]["frames"][-1]
+    assert defects[0]["request_id"] == reply.headers["X-Request-Id"]
+
+
+async def test_a_flood_is_refused_and_others_are_served(server: Running, echo: Echo) -> None:
+    flood = server.client.named("flood")
+    running_now = [asyncio.create_task(flood.request("GET", f"{BASE}/instances/slow")) for _ in range(2)]
+    for _ in running_now:
+        await echo.entered.acquire()
+    waiting = asyncio.create_task(flood.request("GET", f"{BASE}/instances/a"))
+    async with asyncio.timeout(10):
+        while not gauge(server.metrics, "kairship_apiserver_waiting"):  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.01)
+    refused = await flood.request("GET", f"{BASE}/instances/a")
+    assert refused.status == 429
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert (await refusal(flood, "a")).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (await server.client.request("GET", f"{BASE}/instances/a")).status == 200
+    assert not waiting.done()
+    echo.released.set()
+    assert [(await task).status for task in (*running_now, waiting)] == [200, 200, 200]
+
+
+async def test_time_runs_out(echo: Echo) -> None:
+    async with running({INSTANCE: echo}, limits=Limits(read_seconds=0.2)) as server:
+        reply = await server.client.request("GET", f"{BASE}/instances/slow")
+        assert (reply.status, reply.json["code"]) == (504, 4)
+        assert (await refusal(server.client, "slow")).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert gauge(server.metrics, "kairship_apiserver_running") == 0
+
+
+class Remembering:
+    def __init__(self, *, failing: bool = False) -> None:
+        self.seen: list[tuple[str, str, str | None]] = []
+        self._failing = failing
+
+    async def before(self, call: Call, request: Any) -> None:
+        if self._failing:
+            raise Unavailable("the audit cannot be written")
+        self.seen.append(("before", call.method.name, None))
+
+    async def after(self, call: Call, request: Any, error: ApiError | None) -> None:
+        self.seen.append(("after", call.method.name, error.code.name if error else None))
+
+
+async def test_the_audit_knows_the_intent_and_the_outcome(echo: Echo) -> None:
+    audit = Remembering()
+    async with running({INSTANCE: echo}, audit=audit) as server:
+        await server.client.request("DELETE", f"{BASE}/instances/a")
+        await server.client.request("GET", f"{BASE}/instances/defect")
+        await server.client.named("bob").request("DELETE", f"{BASE}/instances/a")
+        await server.client.request("DELETE", f"{BASE}/instances/A")
+    assert audit.seen == [
+        ("before", "DeleteInstance", None),
+        ("after", "DeleteInstance", None),
+        ("before", "GetInstance", None),
+        ("after", "GetInstance", "INTERNAL"),
+    ]
+
+
+async def test_what_cannot_be_audited_is_not_done(echo: Echo) -> None:
+    async with running({INSTANCE: echo}, audit=Remembering(failing=True)) as server:
+        reply = await server.client.request("GET", f"{BASE}/instances/a")
+    assert reply.status == 503
+    assert not echo.requests
+
+
+async def test_logs_say_who_did_what_and_not_what_was_sent(server: Running) -> None:
+    with structlog.testing.capture_logs() as logs:
+        await server.client.request("POST", f"{BASE}/instances", {"data": {"metadata": {"name": "hunter2"}}})
+    assert [line["event"] for line in logs] == ["intent", "outcome", "request"]
+    assert {line["caller"] for line in logs} == {"admin"}
+    assert "hunter2" not in str(logs)
+
+
+@pytest.mark.parametrize("token", ["", "bob"])
+async def test_nobody_gets_in_without_a_right(echo: Echo, token: str) -> None:
+    """Every operation there is; what is open to all is listed in the tests of pages, health and reflection."""
+    async with running({INSTANCE: echo}) as server:
+        client = server.client.named(token)
+        for method in METHODS.values():
+            for route in method.routes:
+                path = route.template.replace("{", "").replace("}", "")
+                reply = await client.request(route.verb, path, b"{}" if route.body else None)
+                assert reply.status == (403 if token else 401), path
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await client.call(method, method.request())
+            wanted = grpc.StatusCode.PERMISSION_DENIED if token else grpc.StatusCode.UNAUTHENTICATED
+            assert refused.value.code() is wanted, method.path
+    assert not echo.requests
+
+
+def gauge(registry: CollectorRegistry, name: str) -> float:
+    value = registry.get_sample_value(name)
+    assert value is not None
+    return value

@@ -1,0 +1,138 @@
+"""What comes over REST becomes the request that the method takes."""
+
+import pytest
+from support.entrance import METHODS
+
+from kairship.apiserver.errors import InvalidArgument
+from kairship.apiserver.transcoding import MOST_PARAMETERS, Transcoder
+from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterProvider, ClusterSpec
+from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
+    JoinClusterRequest,
+    RemoveJoinedClusterRequest,
+    UpdateJoinedClusterRequest,
+)
+from kairship.gen.kairship.core.v1alpha1.event_pb import EventType, ListEventsRequest
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import ListInstancesRequest
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.wire import Route
+
+LIST = METHODS["Instance.ListInstances"]
+JOIN = METHODS["Cluster.JoinCluster"]
+REMOVE = METHODS["Cluster.RemoveJoinedCluster"]
+
+
+def of(name: str, *variables: str, body: str | None = None) -> Transcoder:
+    method = METHODS[name]
+    route = method.routes[0]
+    if body is not None:
+        route = Route(verb="POST", template="/made/up", body=body)
+    return Transcoder(method, route, variables)
+
+
+@pytest.mark.parametrize(
+    "query", ["pageSize=5&page=2&sortBy=field_name&sortDir=asc", "page_size=5&page=2&sort_by=1&sort_dir=1"]
+)
+def test_fields_go_by_both_of_their_names_and_enums_by_name_or_number(query: str) -> None:
+    message, ignored = of("Instance.ListInstances").read((), query, b"")
+    assert message == ListInstancesRequest(page=2, page_size=5, sort_by=SortBy.field_name, sort_dir=SortDir.asc)
+    assert not ignored
+
+
+def test_a_repeated_parameter_is_a_list() -> None:
+    message, _ = of("Core.ListEvents", "instance").read(("demo",), "type=Normal&type=Warning", b"")
+    assert message == ListEventsRequest(instance="demo", type=[EventType.Normal, EventType.Warning])
+
+
+def test_parameters_reach_into_messages_and_maps() -> None:
+    query = "cluster.metadata.labels[a.b/c]=x&cluster.metadata.labels[d]=y&cluster.spec.provider=AWS_EKS"
+    message, ignored = of("Cluster.RemoveJoinedCluster", "instance", "name").read(("demo", "oregon"), query, b"")
+    metadata = ObjectMeta(labels={"a.b/c": "x", "d": "y"})
+    assert message == RemoveJoinedClusterRequest(
+        instance="demo",
+        name="oregon",
+        cluster=Cluster(metadata=metadata, spec=ClusterSpec(provider=ClusterProvider.AWS_EKS)),
+    )
+    assert not ignored
+
+
+def test_a_variable_reaches_into_a_message() -> None:
+    message, _ = of("Cluster.JoinCluster", "cluster.metadata.name", body="*").read(("oregon",), "", b"{}")
+    assert message == JoinClusterRequest(cluster=Cluster(metadata=ObjectMeta(name="oregon")))
+
+
+def test_a_body_can_be_one_field_and_the_query_the_others() -> None:
+    transcoder = of("Cluster.UpdateJoinedCluster", "instance", body="cluster")
+    message, ignored = transcoder.read(("demo",), "name=oregon", b'{"metadata": {"name": "x"}, "no": 1}')
+    assert message == UpdateJoinedClusterRequest(
+        instance="demo", name="oregon", cluster=Cluster(metadata=ObjectMeta(name="x"))
+    )
+    assert list(ignored) == ["no"]
+
+
+def test_the_path_wins_over_the_body() -> None:
+    message, _ = of("Instance.UpdateInstance", "name").read(("mine",), "", b'{"name": "theirs", "data": "x"}')
+    assert (message.name, message.data) == ("mine", "x")  # type: ignore[attr-defined]
+
+
+def test_no_body_is_an_empty_one() -> None:
+    message, _ = of("Instance.CreateInstance").read((), "", b" \n")
+    assert message == METHODS["Instance.CreateInstance"].request()
+
+
+def test_the_contract_ignores_what_it_does_not_know_and_says_so() -> None:
+    _, ignored = of("Instance.ListInstances").read((), "page=1&nothing=1&a.b=2&cluster[=1", b"")
+    assert list(ignored) == ["nothing", "a.b", "cluster["]
+    _, ignored = of("Instance.CreateInstance").read((), "alias=x", b'{"nothing": {"deep": 1}}')
+    assert list(ignored) == ["nothing", "alias"]  # where the body is everything, there are no parameters
+
+
+@pytest.mark.parametrize(("query", "body", "field"), [("nothing=1", b"", "nothing"), ("", b'{"no": 1}', "no")])
+def test_our_own_methods_refuse_what_they_do_not_know(query: str, body: bytes, field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        of("Instance.CreateBackup", "instance").read(("demo",), query, body)
+    assert refused.value.violations[0][0] == field
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("page=x", "page"),
+        ("page=1_0", "page"),
+        ("page=%D9%A1", "page"),
+        ("page=2147483648", "page"),
+        ("page=1&page=2", "page"),
+        ("page=", "page"),
+        ("sortBy=no_such", "sortBy"),
+        ("name=a%00b", "name"),
+        ("name=%ff", "query"),
+        ("&".join(f"p{i}=" for i in range(MOST_PARAMETERS + 1)), "query"),
+    ],
+)
+def test_a_parameter_that_cannot_be_read_is_named(query: str, field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        of("Instance.ListInstances").read((), query, b"")
+    assert refused.value.violations[0][0] == field
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("cluster.metadata.creationTimestamp", "9223372036854775808"),
+        ("cluster.metadata.creationTimestamp", "-9223372036854775809"),
+        ("cluster.status.cpuUsage", "nan"),
+        ("cluster.status.cpuUsage", "1e999"),
+        ("cluster.metadata.labels[x]", "a%00"),
+    ],
+)
+def test_a_nested_parameter_that_cannot_be_read_is_named_by_its_path(parameter: str, value: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        of("Cluster.RemoveJoinedCluster", "instance", "name").read(("a", "b"), f"{parameter}={value}", b"")
+    assert refused.value.violations[0][0] == parameter
+
+
+@pytest.mark.parametrize("value", ["a\x00b", "a\nb", "a\rb", "\x7f", ".", ".."])
+def test_a_variable_is_no_control_character_and_no_dot_segment(value: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        of("Instance.GetInstance", "name").read((value,), "", b"")
+    assert refused.value.violations[0][0] == "name"
