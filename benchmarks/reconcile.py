@@ -46,7 +46,7 @@ import psutil
 import report
 
 from kairship.controllers import rbac
-from kairship.controllers.global_cluster import INSTANCE, MEMBERSHIP, NAMESPACE
+from kairship.controllers.global_cluster import INSTANCE, MEMBERSHIP
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.controlplane.pki import write_private
 from kairship.embedded import Home, clusters, roles
@@ -54,7 +54,7 @@ from kairship.engine import Engine
 from kairship.instances.drivers.waiting import until
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import MetadataOnly
-from kairship.resources import Instance
+from kairship.resources import NAMESPACE, Instance
 from kairship.resources.instance_status import InstanceState
 from kairship.supervisor import ProcessSpec, SupervisorClient, daemon
 
@@ -66,6 +66,7 @@ WARM_UP, CHANGES = 20, 200
 PATIENCE = 90.0
 SECRET_BYTES = 4096
 
+MEASURED = (roles.TOKEN_KEEPER, roles.CONTROLLER_MANAGER)
 POLLER = "benchmark/poller"
 POLLER_AGENT = "poller"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{rbac.ACCOUNT}"
@@ -174,8 +175,9 @@ async def running_plane() -> AsyncIterator[Plane]:
             await supervisor.wait_ready(cluster.group, timeout=PATIENCE)
             async with Client(cluster.connection()) as client:
                 await roles.install(client)
-                await supervisor.put(*await roles.processes(supervisor, cluster, home), _poller(home))
-                await supervisor.wait_ready(roles.GROUP, POLLER, timeout=PATIENCE)
+                processes = await roles.processes(supervisor, cluster, home, versions=())
+                await supervisor.put(*(each for each in processes if each.name in MEASURED), _poller(home))
+                await supervisor.wait_ready(*MEASURED, POLLER, timeout=PATIENCE)
                 yield Plane(home, engine, supervisor, cluster, client, audit)
         finally:
             await daemon.stop(home.root)

@@ -5,9 +5,9 @@ One Karmada goes through the module: made, let go, adopted, and let go again.
 
 from support.managed import ManagedInstance, World, all_of, gives, leading, settled
 
-from kairship.controllers.global_cluster import INSTANCE, NAMESPACE
+from kairship.controllers.global_cluster import INSTANCE
 from kairship.kube import Object, kinds
-from kairship.resources import InstanceCondition, InstanceReason
+from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason
 
 CREATED = InstanceCondition.CREATED
 

@@ -16,11 +16,11 @@ import structlog
 from support import mortal_controller_manager
 from support.managed import ManagedInstance, World, gives
 
-from kairship.controllers.global_cluster import INSTANCE, NAMESPACE
+from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle.journal import Journal
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import Context, EventRecorder, FieldOwner, Metrics, RetryableError, SystemClock
-from kairship.resources import InstanceCondition, InstanceReason, Writer, find_condition
+from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason, Writer, find_condition
 
 PATIENCE = 30.0
 

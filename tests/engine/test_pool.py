@@ -18,10 +18,10 @@ from yarl import URL
 from kairship.controlplane.pki import Pki
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import Health, NotConnected, Pool, PoolMetrics, PoolSettings, Reason, TargetKind
-from kairship.instances.pool_sources import NAMESPACE, connection_from
+from kairship.instances.pool_sources import connection_from
 from kairship.kube import AlreadyExists, Client, Connection, Resource, TimedOut, kinds
 from kairship.reconcile import Metrics, SystemClock
-from kairship.resources import InstanceStatus, SecretReference, Writer
+from kairship.resources import NAMESPACE, InstanceStatus, SecretReference, Writer
 
 FAST = PoolSettings(probe_interval=0.2, probe_timeout=1.0, retry_interval=0.1, grace=1.0)
 SELF = Resource.of("authentication.k8s.io/v1", "selfsubjectreviews", kind="SelfSubjectReview", namespaced=False)

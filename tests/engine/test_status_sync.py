@@ -13,10 +13,10 @@ import pytest
 from support.managed import ManagedInstance, World, all_of, is_now, leading, settled, steps_of
 from support.relay import relay_to
 
-from kairship.controllers.global_cluster import INSTANCE, NAMESPACE
+from kairship.controllers.global_cluster import INSTANCE
 from kairship.controlplane import karmada
 from kairship.kube import Client, kinds
-from kairship.resources import Instance, InstanceCondition, InstanceReason, find_condition
+from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, find_condition
 
 SHOWN_WITHIN = 10.0
 READY, REACHABLE, MEMBERS = InstanceCondition.READY, InstanceCondition.REACHABLE, InstanceCondition.MEMBERS_REACHABLE

@@ -15,9 +15,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from kairship.controllers.global_cluster import NAMESPACE
 from kairship.kube import kinds
-from kairship.resources import Instance, InstanceCondition, InstanceReason, Operation, is_true
+from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, is_true
 from support import mortal_controller_manager
 from support.instances import BASIC
 from support.managed import ManagedInstance, Predicate, all_of, gives, settled, steps_of

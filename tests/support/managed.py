@@ -13,13 +13,13 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kairship.controllers.global_cluster import INSTANCE, NAMESPACE
+from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, Forbidden, NotFound, Object, kinds
 from kairship.reconcile import LeaseName
-from kairship.resources import Instance, InstanceCondition, InstanceReason, Operation, find_condition
+from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
 
 PATIENCE = 90.0

@@ -17,12 +17,11 @@ from typing import TypeVar
 import msgspec
 
 from kairship.controllers import process
-from kairship.controllers.global_cluster import NAMESPACE
 from kairship.controllers.lifecycle.work import Work
 from kairship.instances.drivers import Step
 from kairship.reconcile import Call, LeaseName
 from kairship.reconcile.interception import Proceed
-from kairship.resources import Operation
+from kairship.resources import NAMESPACE, Operation
 
 R = TypeVar("R")
 

@@ -13,11 +13,12 @@ from functools import partial
 
 from kairship import resources
 from kairship.controllers import rbac
-from kairship.controllers.global_cluster import NAMESPACE, resource_of
+from kairship.controllers.global_cluster import resource_of
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, KubeError, kinds
+from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
 
 _MANAGER = "kairship-tests"
@@ -46,12 +47,12 @@ async def _bring_up(own: ControlPlane, supervisor: SupervisorClient, engine: Eng
         await _install(client)
 
 
-async def identity(admin: Connection) -> Connection:
-    """The same cluster as the controller-manager's own service account, with no more rights than that has."""
+async def identity(admin: Connection, account: str = rbac.ACCOUNT) -> Connection:
+    """The same cluster as a process of the plane, by default the controller-manager, with its rights and no more."""
     request = {"spec": {"expirationSeconds": 3600}}
     async with Client(admin) as client:
         reply = await client.create(
-            kinds.SERVICE_ACCOUNTS, request, name=rbac.ACCOUNT, namespace=NAMESPACE, subresource="token"
+            kinds.SERVICE_ACCOUNTS, request, name=account, namespace=NAMESPACE, subresource="token"
         )
     return Connection(server=admin.server, ca=admin.ca, token=reply["status"]["token"])
 

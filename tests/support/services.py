@@ -1,7 +1,7 @@
 """The services of the API over the shared plane, called as the entrance calls them.
 
-They act as an account that has the rights of `services.rights` in the global cluster and no others, so every test shows
-that these are enough. Requests are held to the rules of the protos, as the entrance does.
+They act as the account of the apiserver in the global cluster, so every test shows that its rights are enough.
+Requests are held to the rules of the protos, as the entrance does.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ from typing import Any, TypeVar
 import pytest
 from protobuf import Message
 
+from kairship.apiserver import rbac
 from kairship.apiserver.calls import Call, Caller
 from kairship.apiserver.errors import ApiError, Code, of_exception
 from kairship.apiserver.registry import Registry
-from kairship.apiserver.services import EXTERNAL, Offer, Services, rights
-from kairship.apiserver.services.own_kinds import NAMESPACE
+from kairship.apiserver.services import EXTERNAL, Offer, Services
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool
-from kairship.kube import Client, Impersonation, NotFound, Object
+from kairship.kube import Client, NotFound
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
 from kairship.wire import methods, violations
 from support.our_kinds import SERVED
+from support.own_global import identity
 
 INSTANCE = SERVED["Instance"]
-ACCOUNT = "kairship:test:services"
 OFFERS = (Offer(DriverName.LOCAL, ("v1.18.2", "v1.18.1")), EXTERNAL)
 PATIENCE = 45.0
 ALICE = Caller(id="alice", name="Alice")
@@ -109,10 +109,7 @@ async def discard(api: Api, name: str) -> None:
 async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
-    async with Client(connection) as world:
-        for manifest in _account():
-            await world.apply_object(manifest, field_manager="kairship-tests")
-        client = world.impersonating(Impersonation(ACCOUNT))
+    async with Client(connection) as world, Client(await identity(connection, rbac.ACCOUNT)) as client:
         metrics, clock = Metrics(), SystemClock()
         pool = Pool(client, clock=clock, metrics=metrics)
         services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
@@ -125,30 +122,6 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
             yield api
             for task in running:
                 task.cancel()
-
-
-def _account() -> list[Object]:
-    rbac = "rbac.authorization.k8s.io"
-    subjects = [{"apiGroup": rbac, "kind": "User", "name": ACCOUNT}]
-    name = ACCOUNT.replace(":", "-")
-
-    def bound(kind: str, namespace: dict[str, str], rules: list[rights.Rule]) -> list[Object]:
-        metadata = {"name": name, **namespace}
-        api = {"apiVersion": f"{rbac}/v1", "metadata": metadata}
-        return [
-            {**api, "kind": kind, "rules": rules},
-            {
-                **api,
-                "kind": f"{kind}Binding",
-                "roleRef": {"apiGroup": rbac, "kind": kind, "name": name},
-                "subjects": subjects,
-            },
-        ]
-
-    return [
-        *bound("ClusterRole", {}, rights.cluster_rules()),
-        *bound("Role", {"namespace": NAMESPACE}, rights.namespace_rules()),
-    ]
 
 
 async def until(condition: Any, *, what: str, timeout: float = PATIENCE) -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.services import EXTERNAL, Offer
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -29,6 +30,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_token: Path
     tls: CertificateFiles | None = None
     """Without it, only loopback is served."""
+    offers: tuple[Offer, ...] = (EXTERNAL,)
+    """What the controller-manager of this plane can make."""
     workers: int = 1
     linger: float = 0.0
     """Seconds in which new connections are still accepted after it was said that there will be no more."""

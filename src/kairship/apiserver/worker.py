@@ -15,7 +15,7 @@ import structlog
 import uvloop
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kairship.apiserver.assembly import assemble
+from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.auditing import LoggedAudit
 from kairship.apiserver.authentication import AdminToken
 from kairship.apiserver.authorisation import AdminOnly
@@ -77,8 +77,9 @@ class Worker:
             ops.serving(self._assignment.ops),
             asyncio.TaskGroup() as tasks,
         ):
+            assembly = Assembly(client, offers=self._settings.offers, metrics=metrics)
             entrance = Entrance(
-                assemble(client),
+                assembly.registry,
                 authenticator=AdminToken(self._settings.admin_token),
                 authorizer=AdminOnly(),
                 audit=LoggedAudit(),
@@ -86,7 +87,10 @@ class Worker:
                 metrics=metrics,
                 tracing=tracing,
             )
-            background = [tasks.create_task(self._reach_global_cluster(client, entrance))]
+            background = [
+                tasks.create_task(assembly.run()),
+                tasks.create_task(self._reach_global_cluster(client, assembly, entrance)),
+            ]
             if certificate is not None:
                 background.append(tasks.create_task(certificate.follow()))
             async with entrance.serving(
@@ -102,8 +106,8 @@ class Worker:
                     task.cancel()
         await asyncio.to_thread(tracing.close)
 
-    async def _reach_global_cluster(self, client: Client, entrance: Entrance) -> None:
-        """Until it answers once. Later failures are told to those whom they concern, as replies."""
+    async def _reach_global_cluster(self, client: Client, assembly: Assembly, entrance: Entrance) -> None:
+        """Until it has answered once. Later failures are told to those whom they concern, as replies."""
         while True:
             try:
                 await client.version(timeout=_TIMEOUT)
@@ -112,6 +116,7 @@ class Worker:
                 log.warning("global cluster not reached", error=str(error))
                 await asyncio.sleep(_LOOK_AGAIN)
             else:
+                await assembly.wait_synced()
                 self._ready, self._state = True, "ready"
                 entrance.announce()
                 log.info("serving", grpc_port=self._assignment.grpc_port)

@@ -30,6 +30,13 @@ def apiserver(
         typer.Option(help="The certificate, in PEM; needed beyond loopback.", envvar="KAIRSHIP_TLS_CERT"),
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.", envvar="KAIRSHIP_TLS_KEY")] = None,
+    karmada_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A version that the driver `local` of the controller-manager offers, the newest first; repeatable.",
+            envvar="KAIRSHIP_KARMADA_VERSIONS",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve.", envvar="KAIRSHIP_WORKERS")] = 1,
     linger: Annotated[
         float,
@@ -42,7 +49,9 @@ def apiserver(
     """Serve the API. Started by `kairship up`, and by a Deployment in production."""
     # Here and not above, because it takes a moment that other commands need not wait for.
     from kairship.apiserver import process
+    from kairship.apiserver.services import EXTERNAL, Offer
     from kairship.apiserver.settings import Address, CertificateFiles, Settings
+    from kairship.resources import DriverName
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")
@@ -53,6 +62,7 @@ def apiserver(
         kubeconfig=kubeconfig,
         admin_token=admin_token,
         tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
+        offers=(Offer(DriverName.LOCAL, tuple(karmada_version)), EXTERNAL) if karmada_version else (EXTERNAL,),
         workers=workers,
         linger=linger,
         grace=grace,

@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import shutil
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,6 +69,10 @@ def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
     say("\n", Text(headline, style="bold green"), rest)
     elsewhere = _elsewhere(home)
     lines = [
+        ("API", f"{outcome.entrance.server}, to be tried at {outcome.entrance.server}/docs"),
+        ("token", Path(outcome.entrance.token_file).read_text(encoding="ascii")),
+        ("call it", _curl(outcome)),
+        ("gRPC", outcome.entrance.grpc),
         ("global cluster", outcome.global_server),
         ("instance demo", outcome.instance_server),
         ("members", ", ".join(outcome.members) or "none"),
@@ -75,7 +80,7 @@ def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
             (f"  {name}", f"stopped; start it: kairship member start {name}{elsewhere}")
             for name in outcome.stopped_members
         ),
-        ("sign in", f"export KUBECONFIG={shlex.quote(outcome.kubeconfig)}"),
+        ("kubectl", f"export KUBECONFIG={shlex.quote(outcome.kubeconfig)}"),
         ("contexts", ", ".join(outcome.contexts)),
         ("try", f"{_kubectl(engine, outcome)} --context demo get clusters,deployments"),
         ("look", f"kairship status{elsewhere}"),
@@ -89,6 +94,16 @@ def _kubectl(engine: Engine, outcome: Outcome) -> str:
     """Works when pasted into any shell, whatever KUBECONFIG is there."""
     program = "kubectl" if shutil.which("kubectl") else str(engine.binary("kubectl"))
     return shlex.join([program, "--kubeconfig", outcome.kubeconfig])
+
+
+def _curl(outcome: Outcome) -> str:
+    """The token is read from its file: what is typed stays in histories."""
+    entrance = outcome.entrance
+    return (
+        f"curl --cacert {shlex.quote(entrance.ca)}"
+        f' -H "Authorization: Bearer $(cat {shlex.quote(entrance.token_file)})"'
+        f" {entrance.server}/apis/kairship.io/v1alpha1/instances"
+    )
 
 
 def _elsewhere(home: Home) -> str:

@@ -13,18 +13,13 @@ from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selecti
 from kairship.resources import (
     INSTANCES,
     MEMBERSHIPS,
+    NAMESPACE,
     Definition,
     DriverName,
     InstanceSpec,
     InstanceStatus,
     SecretReference,
 )
-
-NAMESPACE = "kairship-system"
-"""Where Secrets and leases of the plane are."""
-
-KUBECONFIG = "kubeconfig"
-"""The key of a kubeconfig in a Secret."""
 
 
 def resource_of(definition: Definition) -> Resource:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from kairship.controllers import lifecycle, status_sync
 from kairship.controllers.endpoints import serving
-from kairship.controllers.global_cluster import NAMESPACE, GlobalCluster, instance_key
+from kairship.controllers.global_cluster import GlobalCluster, instance_key
 from kairship.controllers.lifecycle import lifecycle_controller
 from kairship.controllers.status_sync import status_sync_controller
 from kairship.engine import Engine
@@ -38,7 +38,7 @@ from kairship.reconcile import (
     SystemClock,
     Timing,
 )
-from kairship.resources import DriverName
+from kairship.resources import NAMESPACE, DriverName
 from kairship.supervisor import SupervisorClient, Term
 
 LEASE = LeaseName(NAMESPACE, "kairship-controller-manager")

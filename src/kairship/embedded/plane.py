@@ -18,6 +18,7 @@ from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.controlplane.pki import write_private
 from kairship.embedded import clusters, demo, roles, supervision
 from kairship.embedded.demo_instance import DemoInstance
+from kairship.embedded.entrance import Entrance
 from kairship.embedded.home import ROOM_TO_START, Home, PlaneRecord
 from kairship.embedded.kubeconfig import render_kubeconfig
 from kairship.embedded.members import MemberError, Members, MemberSpec, MemberState
@@ -44,6 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     global_server: str
     instance_server: str
     """Empty when somebody has deleted the demo instance."""
+    entrance: Entrance
     members: tuple[str, ...]
     stopped_members: tuple[str, ...]
     """Those that `member stop` stopped."""
@@ -86,6 +88,7 @@ class EmbeddedPlane:
             seconds=time.monotonic() - begin,
             global_server=global_server,
             instance_server=instance.server if instance else "",
+            entrance=await roles.reach(self.supervisor, self.home),
             members=tuple(member.spec.name for member in members),
             stopped_members=tuple(member.spec.name for member in members if member.state is MemberState.STOPPED),
             kubeconfig=str(self.home.kubeconfig),
@@ -186,7 +189,10 @@ class EmbeddedPlane:
         reporter.done(subject, plane.server)
         async with Client(plane.connection()) as client:
             await self._run_controllers(client, plane, reporter)
-            instance = await self._demo(client).ensure(reporter, create=not record.demo_created)
+            async with asyncio.TaskGroup() as group:
+                demonstrating = group.create_task(self._demo(client).ensure(reporter, create=not record.demo_created))
+                group.create_task(self._open_entrance(reporter))
+        instance = demonstrating.result()
         return plane.server, None if instance is None else await self.driver.connection(instance.metadata.uid)
 
     async def _run_controllers(self, client: Client, plane: ControlPlane, reporter: Reporter) -> None:
@@ -194,9 +200,16 @@ class EmbeddedPlane:
         reporter.doing(subject, "installing our kinds")
         await roles.install(client)
         reporter.doing(subject, "starting the controller-manager")
-        await self.supervisor.put(*await roles.processes(self.supervisor, plane, self.home))
-        await self.supervisor.wait_ready(roles.GROUP, timeout=clusters.READY_TIMEOUT)
+        processes = await roles.processes(self.supervisor, plane, self.home, versions=self.driver.versions())
+        await self.supervisor.put(*processes)
+        await self.supervisor.wait_ready(roles.CONTROLLER_MANAGER, timeout=clusters.READY_TIMEOUT)
         reporter.done(subject, "the controller-manager runs")
+
+    async def _open_entrance(self, reporter: Reporter) -> None:
+        subject = "API"
+        reporter.doing(subject, "starting the apiserver")
+        await self.supervisor.wait_ready(roles.APISERVER, timeout=clusters.READY_TIMEOUT)
+        reporter.done(subject, (await roles.reach(self.supervisor, self.home)).server)
 
     def _demo(self, client: Client) -> DemoInstance:
         return DemoInstance(client, driver=self.driver, supervisor=self.supervisor)

@@ -2,32 +2,37 @@
 
 `install` puts our kinds, the accounts and their rights into the global cluster; `processes` are the specifications for
 the supervisor. A process knows its kubeconfig, which names a token file; the token keeper keeps that file fresh.
+How the apiserver is reached from outside is a matter of `entrance`.
 """
 
+import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kairship.controllers import rbac
-from kairship.controllers.global_cluster import NAMESPACE, resource_of
+from kairship.apiserver import rbac as apiserver
+from kairship.controllers import rbac as controllers
+from kairship.controllers.global_cluster import resource_of
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
+from kairship.embedded import entrance
 from kairship.embedded.home import Home
 from kairship.instances.drivers.waiting import until
 from kairship.kube import Client, Connection, NotFound, TooManyRequests
-from kairship.resources import DEFINITIONS, admission_policies, crds
+from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
 
 GROUP = "kairship"
+APISERVER = f"{GROUP}/apiserver"
 CONTROLLER_MANAGER = f"{GROUP}/controller-manager"
 TOKEN_KEEPER = f"{GROUP}/token-keeper"
 FIELD_MANAGER = "kairship"
 PATIENCE = 60.0
 
 _KEEPER = "kairship:token-keeper"
-_ACCOUNTS = (rbac.ACCOUNT,)
-_PORTS = ("token-keeper", "controller-manager")
+_ACCOUNTS = (controllers.ACCOUNT, apiserver.ACCOUNT)
+_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS)
 _RBAC = "rbac.authorization.k8s.io"
 
 Manifest = dict[str, Any]
@@ -36,16 +41,24 @@ Manifest = dict[str, Any]
 async def install(client: Client) -> None:
     """Everything of ours that the global cluster must know. Idempotent."""
     await _apply(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    for manifest in (*crds(), *rbac.manifests(), *_keeper_rights()):
+    for manifest in (*crds(), *controllers.manifests(), *apiserver.manifests(), *_keeper_rights()):
         await _apply(client, manifest)
     await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
     for manifest in admission_policies():
         await _apply(client, manifest)
 
 
-async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Home) -> list[ProcessSpec]:
-    """What runs the plane. Writes the kubeconfigs that they read."""
+async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
+    """How the plane is entered."""
+    return await asyncio.to_thread(entrance.prepare, home, await supervisor.allocate_ports(GROUP, _PORTS))
+
+
+async def processes(
+    supervisor: SupervisorClient, plane: ControlPlane, home: Home, *, versions: Sequence[str]
+) -> list[ProcessSpec]:
+    """What runs the plane, which offers these versions of Karmada. Writes the kubeconfigs that they read."""
     ports = await supervisor.allocate_ports(GROUP, _PORTS)
+    await reach(supervisor, home)
     directory = home.roles
     kubernetes.ensure_user(plane, "token-keeper", common_name=_KEEPER)
     for account in _ACCOUNTS:
@@ -58,6 +71,13 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
     return [
         _token_keeper(plane, directory, ports),
         _controller_manager(plane, home, ports),
+        entrance.process(
+            home,
+            ports,
+            name=APISERVER,
+            after=(TOKEN_KEEPER, plane.process("kube-apiserver")),
+            versions=versions,
+        ),
     ]
 
 
@@ -84,7 +104,7 @@ def _token_keeper(plane: ControlPlane, directory: Path, ports: Mapping[str, int]
 
 
 def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int]) -> ProcessSpec:
-    kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
+    kubeconfig = home.roles / f"{controllers.ACCOUNT}.kubeconfig"
     port = ports["controller-manager"]
     return ProcessSpec(
         name=CONTROLLER_MANAGER,

@@ -12,10 +12,7 @@ import msgspec
 
 from kairship.kube import Client, ConfigError, Connection, Resource, kinds
 from kairship.reconcile import Metadata, Selection
-from kairship.resources import CLUSTERS, INSTANCES, Definition, SecretReference
-
-NAMESPACE = "kairship-system"
-KUBECONFIG = "kubeconfig"
+from kairship.resources import CLUSTERS, INSTANCES, KUBECONFIG, NAMESPACE, Definition, SecretReference
 
 # A key of this process: without it a fingerprint in a memory dump says nothing about the credential.
 _FINGERPRINT_KEY = os.urandom(32)

@@ -20,7 +20,6 @@ import structlog
 from kairship.instances.pool_health import Health, Reason, TargetKind
 from kairship.instances.pool_metrics import TargetMetrics
 from kairship.instances.pool_sources import (
-    NAMESPACE,
     KubeconfigMissing,
     Reference,
     connection_from,
@@ -29,6 +28,7 @@ from kairship.instances.pool_sources import (
 )
 from kairship.kube import Client, ConfigError, Connection, Forbidden, KubeError, NotFound
 from kairship.reconcile import Backoff, Clock, jittered
+from kairship.resources import NAMESPACE
 
 log = structlog.get_logger(__name__)
 

@@ -37,6 +37,7 @@ from .membership import (
     MembershipStatus,
     OnRemove,
 )
+from .plane_namespace import KUBECONFIG, NAMESPACE
 from .product import PRODUCTS, Product, ProductCondition, ProductSpec, ProductStatus
 from .registration import (
     REGISTRATIONS,
@@ -54,7 +55,9 @@ __all__ = [
     "CLUSTERS",
     "DEFINITIONS",
     "INSTANCES",
+    "KUBECONFIG",
     "MEMBERSHIPS",
+    "NAMESPACE",
     "PRODUCTS",
     "REGISTRATIONS",
     "RESERVED_NAME",

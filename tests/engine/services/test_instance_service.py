@@ -35,9 +35,9 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchEventType
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
-from kairship.instances.pool_sources import NAMESPACE
 from kairship.kube import Client, Connection, Forbidden, KubeError, kinds
 from kairship.kube import NotFound as KubeNotFound
+from kairship.resources import NAMESPACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from kairship.controllers.lifecycle.desired import asks_for_settings, first_version, is_older, settings_of
-from kairship.resources import DriverName, InstanceSpec
+from kairship.controllers.lifecycle.desired import asks_for_settings, first_version, settings_of
+from kairship.resources import DriverName, InstanceSpec, is_older
 from kairship.resources.instance import Descheduler, Failover, MetricsAdapter, Search
 
 IN_ORDER = ["v1.9.9", "v1.18.0-rc.1", "v1.18.0", "v1.18.9", "v1.18.10", "v2.0.0"]

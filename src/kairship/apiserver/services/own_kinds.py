@@ -28,9 +28,6 @@ from kairship.resources import (
     MembershipStatus,
 )
 
-NAMESPACE = "kairship-system"
-"""Where the Secrets of the plane are."""
-
 _CATCHING_UP = 2.0
 _LOOK_AGAIN = 0.02
 _OWED_FOR = 60.0

@@ -7,11 +7,11 @@ the Secret of its predecessor, and what was let go can be adopted by the Secret 
 import base64
 from typing import Any
 
-from kairship.controllers.global_cluster import INSTANCE, KUBECONFIG, NAMESPACE
+from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle.work import Work
 from kairship.kube import Connection, kinds
 from kairship.reconcile import RetryableError
-from kairship.resources import Instance, SecretReference
+from kairship.resources import KUBECONFIG, NAMESPACE, Instance, SecretReference
 
 UID_LABEL = "kairship.io/instance-uid"
 

@@ -11,13 +11,13 @@ from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import AlreadyExists, InvalidArgument
 from kairship.apiserver.services.instance.part import Part
 from kairship.apiserver.services.instance.view import instance_view
-from kairship.apiserver.services.own_kinds import NAMESPACE, SeenInstance
+from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import Instance
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import AdoptInstanceRequest
-from kairship.instances.pool_sources import KUBECONFIG, connection_from
+from kairship.instances.pool_sources import connection_from
 from kairship.kube import ConfigError, Object, kinds
-from kairship.resources import DriverName
+from kairship.resources import KUBECONFIG, NAMESPACE, DriverName
 
 
 class Adopting(Part):

@@ -12,13 +12,13 @@ from typing import Any
 from kairship.apiserver.calls import Call, Caller
 from kairship.apiserver.errors import Unavailable
 from kairship.apiserver.services.instance.part import Part
-from kairship.apiserver.services.own_kinds import NAMESPACE
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
 from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     CreateInstanceAdminKubeConfigRequest,
     CreateInstanceAdminKubeConfigResponse,
 )
 from kairship.kube import Client, Connection, kinds
+from kairship.resources import NAMESPACE
 
 ROLE = "kairship-instance-admin"
 SHORTEST = 600
