@@ -274,7 +274,7 @@ class Costs:
         return status.pid
 
     async def _memory(self, name: str) -> int:
-        [status] = await self._plane.supervisor.status(name)
+        [status] = await self._plane.supervisor.status(name, measured=True)
         return status.memory_bytes or 0
 
 

@@ -57,7 +57,7 @@ async def measure_up() -> None:
         try:
             timeline = Timeline()
             cold = await plane.up(timeline, demo.MEMBERS)
-            processes = await plane.supervisor.status()
+            processes = await plane.supervisor.status(measured=True)
             again = await plane.up(Timeline(), demo.MEMBERS)
 
             steps = StepTimes()

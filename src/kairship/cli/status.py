@@ -44,7 +44,7 @@ def status(data_dir: DataDir, output: Output = Format.TABLE) -> None:
 
 async def _ask(root: Path) -> PlaneStatus:
     health = await supervision.require(root)
-    processes = await SupervisorClient(root).status()
+    processes = await SupervisorClient(root).status(measured=True)
     return PlaneStatus(
         data_dir=str(root),
         version=health.version,

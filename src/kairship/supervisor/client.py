@@ -65,10 +65,14 @@ class SupervisorClient:
         """Stop and start again, stopped ones too; returns when the old processes are gone."""
         await self._call("POST", "restart", NoneType, selectors=selectors, timeout=_STOPPING)
 
-    async def status(self, selector: str | None = None) -> list[ProcessStatus]:
-        """All processes, or those selected, in the order of their names."""
+    async def status(self, selector: str | None = None, *, measured: bool = False) -> list[ProcessStatus]:
+        """All processes, or those selected, in the order of their names. What they use is told only if asked for."""
         return await self._call(
-            "GET", "processes", list[ProcessStatus], selectors=() if selector is None else (selector,)
+            "GET",
+            "processes",
+            list[ProcessStatus],
+            selectors=() if selector is None else (selector,),
+            query={"measured": ""} if measured else None,
         )
 
     async def wait_ready(self, *selectors: str, timeout: float) -> None:

@@ -67,7 +67,8 @@ class ControlApi:
         return _reply(Health(version=VERSION, pid=os.getpid(), shutting_down=closing))
 
     async def _status(self, request: web.Request) -> web.Response:
-        return _reply(await self._supervisor.status(_selectors(request)))
+        measured = "measured" in request.query
+        return _reply(await self._supervisor.status(_selectors(request), measured=measured))
 
     async def _put(self, request: web.Request) -> web.Response:
         specs = await _body(request, list[ProcessSpec])

@@ -139,11 +139,12 @@ class Supervisor:
 
     # Questions.
 
-    async def status(self, selectors: Sequence[str]) -> list[ProcessStatus]:
-        """Of the selected processes, or of all if nothing is selected."""
-        pids = self._pids()
-        memory = await asyncio.to_thread(usage.memory_bytes, pids)
-        seconds = await asyncio.to_thread(usage.cpu_seconds, pids)
+    async def status(self, selectors: Sequence[str], *, measured: bool) -> list[ProcessStatus]:
+        """Of the selected processes, or of all if nothing is selected. Measuring what they use takes a while."""
+        chosen = [child for name, child in sorted(self._children.items()) if not selectors or _matches(name, selectors)]
+        pids = [child.process.pid for child in chosen if child.process] if measured else []
+        memory = await asyncio.to_thread(usage.memory_bytes, pids) if pids else {}
+        seconds = await asyncio.to_thread(usage.cpu_seconds, pids) if pids else {}
 
         def describe(child: Child) -> ProcessStatus:
             status = ProcessStatus(
@@ -164,11 +165,10 @@ class Supervisor:
                 pid=pid,
                 memory_bytes=memory.get(pid),
                 cpu_seconds=seconds.get(pid),
-                cpu_percent=self._meter.percent.get(pid),
+                cpu_percent=self._meter.percent.get(pid) if measured else None,
             )
 
-        children = sorted(self._children.items())
-        return [describe(child) for name, child in children if not selectors or _matches(name, selectors)]
+        return [describe(child) for child in chosen]
 
     async def wait(self, selectors: Sequence[str], *, timeout: float) -> list[Unready]:
         """Those that are not ready when all are ready, when waiting has become pointless, or at the deadline."""
