@@ -25,6 +25,15 @@ PROTOCOL = "rest"
 _TO_A_THREAD = 1 << 17
 """Bytes of a body from which on reading it would hold up everybody else."""
 
+_HEADERS = CIMultiDict(
+    {
+        "Content-Type": "application/json",
+        "Server": "kairship",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+)
+
 Page: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -121,15 +130,8 @@ def _error_response(error: ApiError, request_id: str) -> web.Response:
 
 
 def _json(body: bytes, request_id: str, *, status: int = 200) -> web.Response:
-    headers = CIMultiDict(
-        {
-            "Content-Type": "application/json",
-            "Server": "kairship",
-            "X-Request-Id": request_id,
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-        }
-    )
+    headers = _HEADERS.copy()
+    headers["X-Request-Id"] = request_id
     return web.Response(body=body, status=status, headers=headers)
 
 
