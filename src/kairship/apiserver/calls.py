@@ -48,7 +48,7 @@ class Call:
         A request can be made to cause any number of them; those beyond some are left out.
         """
         if len(self.warnings) < MOST_WARNINGS:
-            self.warnings.append(text)
+            self.warnings.append("".join(c if c.isprintable() else "?" for c in text))
 
 
 class Envelope(msgspec.Struct, frozen=True):

@@ -13,6 +13,8 @@ from aiohttp import web
 
 SILENT_SECONDS = 15.0
 IDLE_SECONDS = 75.0
+UNWANTED_SECONDS = 2.0
+"""How long a body that was refused may go on arriving, so that its sender gets to read the reply."""
 
 
 class Connection(web.RequestHandler):
@@ -51,7 +53,12 @@ class HttpServer(web.Server):
         self._quiet = asyncio.Event()
 
     def __call__(self) -> Connection:
-        options: dict[str, Any] = {"access_log": None, "auto_decompress": False, "keepalive_timeout": IDLE_SECONDS}
+        options: dict[str, Any] = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": IDLE_SECONDS,
+            "lingering_time": UNWANTED_SECONDS,
+        }
         return Connection(self, loop=asyncio.get_running_loop(), **options)
 
     def say_goodbye(self) -> None:

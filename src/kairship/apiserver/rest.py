@@ -136,7 +136,6 @@ def _json(body: bytes, request_id: str, *, status: int = 200) -> web.Response:
 
 
 def _warning(text: str) -> str:
-    """As RFC 9111 and Kubernetes have it: what is no printable ASCII cannot be in a header."""
-    printable = text.encode("ascii", "backslashreplace").decode()
-    quoted = "".join(c if c.isprintable() else "?" for c in printable).replace("\\", "\\\\").replace('"', '\\"')
+    """As RFC 9111 and Kubernetes have it; what is not ASCII cannot be in a header."""
+    quoted = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{quoted}"'
