@@ -142,6 +142,19 @@ async def test_a_message_that_is_too_large_is_refused_over_grpc(client: Client) 
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+async def test_a_message_that_becomes_too_large_is_refused_over_grpc() -> None:
+    method = METHODS["Instance.CreateInstance"]
+    async with (
+        running() as server,
+        grpc.aio.insecure_channel(server.grpc_address, compression=grpc.Compression.Gzip) as channel,
+    ):
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method.path)
+        bomb = method.request(cluster="x" * (64 << 20)).to_binary()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call(bomb, metadata=server.client.metadata, timeout=30)
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
 async def test_a_stranger_sends_a_body_that_nobody_reads(client: Client) -> None:
     reply = await client.named("").request("POST", f"{BASE}/instances", b"[" * 100)
     assert reply.status == 401
