@@ -39,6 +39,8 @@ Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 _FRAMES = 20
 
+_GONE = ApiError(Code.CANCELLED, "the caller went away")
+
 T = TypeVar("T")
 
 
@@ -162,7 +164,7 @@ class Chain:
         started = time.monotonic()
         outcome = Outcome(request_id=envelope.request_id)
         serving = _Serving(outcome)
-        code = Code.CANCELLED.name  # unless it ends otherwise
+        code = "CANCELLED"  # unless it ends otherwise
         try:
             try:
                 with self._tracing.span(method, envelope):
@@ -214,7 +216,7 @@ class Chain:
 
     async def _audited(self, call: Call, request: Message[Any], act: Callable[[], Awaitable[T]]) -> T:
         await self._audit.before(call, request)
-        error: ApiError | None = ApiError(Code.CANCELLED, "the caller went away")
+        error: ApiError | None = _GONE
         try:
             result = await act()
             error = None

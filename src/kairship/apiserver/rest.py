@@ -48,7 +48,9 @@ class Rest:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
         envelope = Envelope.around(request.headers, request.remote or "")
-        path, _, query = request.raw_path.partition("?")
+        # A proxy may write the whole address into the request line.
+        target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
+        path, _, query = target.partition("?")
         try:
             match = self._router.find(request.method, path)
         except ApiError as error:

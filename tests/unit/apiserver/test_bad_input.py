@@ -174,6 +174,23 @@ async def test_headers_of_a_body(client: Client, options: Any, status: int) -> N
     assert reply.status == status, reply.body
 
 
+async def raw_reply(client: Client, raw: bytes) -> bytes:
+    url = client.rest._base_url
+    assert url is not None
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(raw)
+    async with asyncio.timeout(10):
+        reply = await reader.read()
+    writer.close()
+    return reply
+
+
+async def test_an_address_can_be_written_out(client: Client) -> None:
+    token = client.headers["Authorization"]
+    request = f"GET http://any.test{BASE}/instances/a HTTP/1.1\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
+    assert (await raw_reply(client, request.encode())).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -186,11 +203,5 @@ async def test_headers_of_a_body(client: Client, options: Any, status: int) -> N
     ids=["two lengths", "bytes", "nonsense", "long header", "TLS"],
 )
 async def test_what_is_no_http_is_refused(client: Client, raw: bytes) -> None:
-    url = client.rest._base_url
-    assert url is not None
-    reader, writer = await asyncio.open_connection(url.host, url.port)
-    writer.write(raw + b"\r\n\r\n")
-    async with asyncio.timeout(10):
-        reply = await reader.read()
-    writer.close()
+    reply = await raw_reply(client, raw + b"\r\n\r\n")
     assert reply.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), reply
