@@ -187,7 +187,10 @@ async def raw_reply(client: Client, raw: bytes) -> bytes:
 
 async def test_an_address_can_be_written_out(client: Client) -> None:
     token = client.headers["Authorization"]
-    request = f"GET http://any.test{BASE}/instances/a HTTP/1.1\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
+    request = (
+        f"GET http://any.test{BASE}/instances/a HTTP/1.1\r\nHost: any.test\r\n"
+        f"Authorization: {token}\r\nConnection: close\r\n\r\n"
+    )
     assert (await raw_reply(client, request.encode())).startswith(b"HTTP/1.1 200")
 
 
@@ -205,3 +208,6 @@ async def test_an_address_can_be_written_out(client: Client) -> None:
 async def test_what_is_no_http_is_refused(client: Client, raw: bytes) -> None:
     reply = await raw_reply(client, raw + b"\r\n\r\n")
     assert reply.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), reply
+    head, _, body = reply.partition(b"\r\n\r\n")
+    assert b"aiohttp" not in head
+    assert json.loads(body)["code"] == 3
