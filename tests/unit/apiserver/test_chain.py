@@ -1,6 +1,7 @@
 """The chain before every method, the same over REST and gRPC."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from support.echo import INSTANCE, Echo
 from support.entrance import BASE, METHODS, Client, Running, running, status_of
 
-from kairship.apiserver import connections
+from kairship.apiserver import connections, entrance
 from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import ApiError, Unavailable
 from kairship.apiserver.limits import Limits
@@ -194,6 +195,15 @@ async def test_nobody_gets_in_without_a_right(echo: Echo, token: str) -> None:
                 await client.call(method, method.request())
             wanted = grpc.StatusCode.PERMISSION_DENIED if token else grpc.StatusCode.UNAUTHENTICATED
             assert refused.value.code() is wanted, method.path
+    assert not echo.requests
+
+
+async def test_a_method_that_names_no_permission_is_nobodys(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    unguarded = dataclasses.replace(GET, permission="")
+    monkeypatch.setattr(entrance, "methods", lambda: {GET.path: unguarded})
+    async with running({INSTANCE: echo}, everybody_may=True) as server:
+        assert (await server.client.request("GET", f"{BASE}/instances/a")).status == 403
+        assert (await refusal(server.client, "a")).code() is grpc.StatusCode.PERMISSION_DENIED
     assert not echo.requests
 
 
