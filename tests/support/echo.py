@@ -56,7 +56,9 @@ class Echo:
     async def watch_instances(
         self, request: WatchInstancesRequest, call: Call
     ) -> AsyncIterator[WatchInstancesResponse]:
-        """Without end, each a kilobyte; held up after the third until it is released."""
+        """Without end, each a kilobyte; held up after the third (or before the first) until it is released."""
+        if request.name == "quiet":
+            await self.released.wait()
         for number in itertools.count():
             if number == 3:
                 self.entered.release()

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from aiohttp import web
 
-from kairship.apiserver.errors import InvalidArgument, ResourceExhausted
+from kairship.apiserver.errors import InvalidArgument, TooLarge
 from kairship.apiserver.limits import Limits
 
 
@@ -50,5 +50,5 @@ class Bodies:
             raise InvalidArgument("the body ended before it was complete") from None
         return bytes(body)
 
-    def _too_large(self) -> ResourceExhausted:
-        return ResourceExhausted(f"the body is larger than {self._limits.body} bytes; send less at a time")
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"the body is larger than {self._limits.body} bytes; send less at a time")

@@ -3,8 +3,8 @@
 Services receive a `Call` beside each request: who asks, under which id the logs know it, and how long there is.
 """
 
+import random
 import re
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class Call:
         A request can be made to cause any number of them; those beyond some are left out.
         """
         if len(self.warnings) < MOST_WARNINGS:
-            self.warnings.append(text)
+            self.warnings.append("".join(c if c.isprintable() else "?" for c in text))
 
 
 class Envelope(msgspec.Struct, frozen=True):
@@ -64,4 +64,5 @@ class Envelope(msgspec.Struct, frozen=True):
     def around(cls, headers: Mapping[str, str], origin: str) -> "Envelope":
         """Its id is the one that the caller or a proxy has given, if it can be written everywhere, or a new one."""
         given = headers.get("x-request-id", "")
-        return cls(headers, origin, given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8))
+        new = f"{random.getrandbits(64):016x}"
+        return cls(headers, origin, given if _REQUEST_ID.fullmatch(given) else new)

@@ -43,10 +43,18 @@ class ServerCertificate:
         self.context.sni_callback = self._choose
 
     def grpc_credentials(self) -> grpc.ServerCredentials:
-        """Called from threads of gRPC at each handshake; what it reads changes in one step."""
-        return grpc.dynamic_ssl_server_credentials(
-            self._pair.for_grpc, lambda: self._pair.for_grpc, require_client_authentication=False
-        )
+        given = self._pair
+
+        def renewed() -> grpc.ServerCertificateConfiguration | None:
+            """Asked by threads of gRPC at each handshake. Making them anew costs, so only what has changed is given."""
+            nonlocal given
+            if self._pair is given:
+                return None
+            given = self._pair
+            return given.for_grpc
+
+        # None for "as before" is gRPC's own word; its stubs do not know it.
+        return grpc.dynamic_ssl_server_credentials(given.for_grpc, renewed, False)  # type: ignore[arg-type]
 
     def look_now(self) -> None:
         self._asked.set()

@@ -10,10 +10,11 @@ Whatever goes wrong comes out as an `ApiError` inside an `Outcome`; nothing is r
 import asyncio
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 from protobuf import Message
@@ -38,7 +39,9 @@ Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 _FRAMES = 20
 
-log = structlog.get_logger("kairship.apiserver")
+_GONE = ApiError(Code.CANCELLED, "the caller went away")
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class Chain:
         self._admission = Admission(limits)
         self._metrics = metrics
         self._tracing = tracing
+        self._log = structlog.get_logger("kairship.apiserver").bind()  # once, for it is used at every call
         metrics.follow(self._admission, self.streams)
 
     async def unary(
@@ -94,8 +98,9 @@ class Chain:
         seconds: float | None = None,
     ) -> Outcome:
         """Serve a call with one reply, within `seconds` if the client gives it fewer than we do."""
-        async with self._serving(protocol, method, envelope) as serving:
-            allowed = _shorter(self.limits.seconds_for(method), seconds)
+        allowed = _shorter(self.limits.seconds_for(method), seconds)
+
+        async def act(serving: _Serving) -> None:
             async with asyncio.timeout(allowed):
                 call = await self._identify(serving, method, envelope, allowed)
                 caller = CallerId(call.caller.id)
@@ -106,12 +111,12 @@ class Chain:
                     if handler is None:
                         raise _unimplemented(method)
                     _hold_to_rules(request)
-                    async with self._audited(call, request):
-                        reply = await handler(request, call)
+                    reply = await self._audited(call, request, partial(handler, request, call))
                     serving.outcome.reply = encode(reply)
                 finally:
                     self._admission.leave(caller)
-        return serving.outcome
+
+        return await self._serve(protocol, method, envelope, act)
 
     async def stream(
         self,
@@ -125,8 +130,9 @@ class Chain:
         seconds: float | None = None,
     ) -> Outcome:
         """Serve a call with many replies. Each is sent before the next is asked for: a slow reader slows its source."""
-        async with self._serving(protocol, method, envelope) as serving:
-            allowed = _shorter(self.limits.seconds_for(method), seconds)
+        allowed = _shorter(self.limits.seconds_for(method), seconds)
+
+        async def act(serving: _Serving) -> None:
             async with asyncio.timeout(self.limits.read_seconds):
                 call = await self._identify(serving, method, envelope, allowed)
                 request = await self._checked_request(call, receive)
@@ -134,51 +140,59 @@ class Chain:
             if handler is None:
                 raise _unimplemented(method)
             _hold_to_rules(request)
-            async with (
-                self._audited(call, request),
-                self.streams.opened(CallerId(call.caller.id), seconds=allowed),
-                aclosing(handler(request, call)) as replies,
-            ):
-                async for reply in replies:
-                    await send(encode(reply))
-        return serving.outcome
+
+            async def pass_on() -> None:
+                async with (
+                    self.streams.opened(CallerId(call.caller.id), seconds=allowed),
+                    aclosing(handler(request, call)) as replies,
+                ):
+                    async for reply in replies:
+                        await send(encode(reply))
+
+            await self._audited(call, request, pass_on)
+
+        return await self._serve(protocol, method, envelope, act)
 
     def note_unknown(self, protocol: str, error: ApiError, started: float) -> None:
         """Count what leads to no method."""
         self._metrics.operation(protocol, None).count(error.code.name, time.monotonic() - started)
 
-    @asynccontextmanager
-    async def _serving(self, protocol: str, method: Method, envelope: Envelope) -> AsyncIterator[_Serving]:
-        """Around everything: the id, the trace, and in the end the log and the figures."""
+    async def _serve(
+        self, protocol: str, method: Method, envelope: Envelope, act: Callable[[_Serving], Awaitable[None]]
+    ) -> Outcome:
+        """Around everything: the trace, and in the end the figures and the log."""
         started = time.monotonic()
-        serving = _Serving(Outcome(request_id=envelope.request_id))
-        outcome = serving.outcome
-        code = Code.CANCELLED.name  # unless it ends otherwise
+        outcome = Outcome(request_id=envelope.request_id)
+        serving = _Serving(outcome)
+        code = "CANCELLED"  # unless it ends otherwise
         try:
             try:
                 with self._tracing.span(method, envelope):
                     try:
-                        yield serving
+                        await act(serving)
                     except Exception as error:
-                        raise self._told(error, method, outcome.request_id) from error
+                        raise self._told(error, method, envelope.request_id) from error
             except ApiError as error:
                 outcome.error, outcome.reply = error, b""
             code = outcome.error.code.name if outcome.error else "OK"
         finally:
             seconds = time.monotonic() - started
+            caller = None
             if serving.call is not None:
                 outcome.warnings = serving.call.warnings
+                caller = serving.call.caller.id
             self._metrics.operation(protocol, method).count(code, seconds)
-            log.info(
+            self._log.info(
                 "request",
-                request_id=outcome.request_id,
+                request_id=envelope.request_id,
                 protocol=protocol,
                 operation=method.path,
-                caller=serving.call.caller.id if serving.call else None,
+                caller=caller,
                 origin=envelope.origin,
                 code=code,
                 seconds=round(seconds, 6),
             )
+        return outcome
 
     async def _identify(self, serving: _Serving, method: Method, envelope: Envelope, seconds: float) -> Call:
         deadline = time.monotonic() + seconds
@@ -200,12 +214,11 @@ class Chain:
         self._authorizer.authorize(call, request)
         return request
 
-    @asynccontextmanager
-    async def _audited(self, call: Call, request: Message[Any]) -> AsyncIterator[None]:
+    async def _audited(self, call: Call, request: Message[Any], act: Callable[[], Awaitable[T]]) -> T:
         await self._audit.before(call, request)
-        error: ApiError | None = ApiError(Code.CANCELLED, "the caller went away")
+        error: ApiError | None = _GONE
         try:
-            yield
+            result = await act()
             error = None
         except Exception as failure:
             error = of_exception(failure, request_id=call.request_id)
@@ -214,14 +227,15 @@ class Chain:
             try:
                 await self._audit.after(call, request, error)
             except Exception as failure:  # noqa: BLE001 - it has happened; that it is not written down must be known
-                log.error("audit of an outcome failed", request_id=call.request_id, error=type(failure).__name__)
+                self._log.error("audit of an outcome failed", request_id=call.request_id, error=type(failure).__name__)
+        return result
 
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
         told = of_exception(error, request_id=request_id)
         if isinstance(told, Internal):
             # Where it happened, but not what the error says: that may be a part of the request.
             frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-            log.error(
+            self._log.error(
                 "defect",
                 request_id=request_id,
                 operation=method.path,
@@ -231,7 +245,7 @@ class Chain:
         elif not isinstance(error, ApiError):
             # What an API server says of an object may quote it; what is said of the connection does not.
             detail = error.reason if isinstance(error, kube.ApiError) else str(error)
-            log.warning(
+            self._log.warning(
                 "failed", request_id=request_id, operation=method.path, error=type(error).__name__, detail=detail
             )
         return told

@@ -11,8 +11,14 @@ from typing import Any
 
 from aiohttp import web
 
+from kairship.apiserver.calls import Envelope
+from kairship.apiserver.errors import Internal, InvalidArgument
+from kairship.apiserver.replies import error_response
+
 SILENT_SECONDS = 15.0
 IDLE_SECONDS = 75.0
+UNWANTED_SECONDS = 2.0
+"""How long a body that was refused may go on arriving, so that its sender gets to read the reply."""
 
 
 class Connection(web.RequestHandler):
@@ -41,6 +47,21 @@ class Connection(web.RequestHandler):
         if not self._busy:
             super().close()
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is no HTTP is answered like everything else that is wrong. The base class logs it."""
+        super().handle_error(request, status, exc, message)
+        request_id = Envelope.around({}, "").request_id
+        error = Internal(request_id) if status >= 500 else InvalidArgument("this is no request of HTTP/1.1")
+        response = error_response(error, request_id)
+        response.force_close()
+        return response
+
 
 class HttpServer(web.Server):
     def __init__(self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
@@ -51,7 +72,12 @@ class HttpServer(web.Server):
         self._quiet = asyncio.Event()
 
     def __call__(self) -> Connection:
-        options: dict[str, Any] = {"access_log": None, "auto_decompress": False, "keepalive_timeout": IDLE_SECONDS}
+        options: dict[str, Any] = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": IDLE_SECONDS,
+            "lingering_time": UNWANTED_SECONDS,
+        }
         return Connection(self, loop=asyncio.get_running_loop(), **options)
 
     def say_goodbye(self) -> None:

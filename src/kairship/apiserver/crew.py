@@ -45,7 +45,8 @@ class Crew:
     async def dismiss(self, *, grace: float) -> None:
         """Let every worker finish what it does, and see all of them off."""
         self._dismissed = True
-        await asyncio.gather(*(process.terminate(grace=grace + _MARGIN) for process in self._processes.values()))
+        alive = [process for process in self._processes.values() if not process.exited.done()]
+        await asyncio.gather(*(process.terminate(grace=grace + _MARGIN) for process in alive))
 
     def signal(self, number: signal.Signals) -> None:
         for process in self._processes.values():

@@ -6,7 +6,8 @@ ApiError
 ├── NotFound             5   404  there is none, or none that the caller may know of
 ├── AlreadyExists        6   409
 ├── PermissionDenied     7   403
-├── ResourceExhausted    8   429  too many or too large; `retry_after` says when to come back
+├── ResourceExhausted    8   429  too many; `retry_after` says when to come back
+│   └── TooLarge         8   413  too large, now and later
 ├── FailedPrecondition   9   400  not in this state; the message says what must be done first
 ├── Aborted              10  409  somebody else was faster: read again
 ├── Unimplemented        12  501
@@ -71,6 +72,9 @@ _HTTP = {
 class ApiError(Exception):
     """Something that the caller is told. The message is for the caller: what is wrong, and what to do next."""
 
+    HTTP_STATUS: ClassVar[int | None] = None
+    """Where it is not the usual one of the code."""
+
     def __init__(
         self, code: Code, message: str, *, details: Iterable[Message[Any]] = (), retry_after: float | None = None
     ) -> None:
@@ -84,7 +88,7 @@ class ApiError(Exception):
 
     @property
     def http_status(self) -> int:
-        return _HTTP[self.code]
+        return self.HTTP_STATUS or _HTTP[self.code]
 
     def status(self) -> Status:
         return Status(
@@ -145,6 +149,12 @@ class Unauthenticated(_Coded):
 
 class ResourceExhausted(_Coded):
     CODE = Code.RESOURCE_EXHAUSTED
+
+
+class TooLarge(ResourceExhausted):
+    """Too large, now and later. HTTP has a status for it, so that nobody sends it again."""
+
+    HTTP_STATUS = 413
 
 
 class Unavailable(_Coded):
@@ -244,6 +254,8 @@ def _of_refusal(error: kube.ApiError, request_id: str) -> ApiError:
     violations = [(cause.field, cause.message or cause.reason) for cause in error.causes if cause.field]
     if code is Code.INVALID_ARGUMENT:
         return InvalidArgument(message, violations=violations, details=[reason])
+    if isinstance(error, kube.TooLarge):
+        return TooLarge(message, details=[reason])
     causes = [BadRequest.FieldViolation(field=field, description=text) for field, text in violations]
     return ApiError(
         code,

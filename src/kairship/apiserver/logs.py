@@ -18,6 +18,17 @@ def log_as_json() -> None:
         logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
+    logging.basicConfig(level=logging.WARNING, handlers=[_Handler()], force=True)
+
+
+class _Handler(logging.Handler):
+    """What libraries have to say, in the same form. Of an exception only its type: its text may quote a request."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        structlog.get_logger(record.name).warning(
+            str(record.msg), logger=record.name, level=record.levelname.lower(), error=kind.__name__ if kind else None
+        )
 
 
 def _render(_logger: object, _name: str, event: structlog.typing.EventDict) -> bytes:

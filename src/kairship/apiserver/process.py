@@ -20,7 +20,6 @@ import structlog
 from kairship.apiserver.authentication import read_token
 from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.crew import Crew
-from kairship.apiserver.logs import log_as_json
 from kairship.apiserver.ops import Ops
 from kairship.apiserver.settings import Address, Settings
 from kairship.apiserver.starting import StartError
@@ -34,7 +33,6 @@ log = structlog.get_logger(__name__)
 
 async def run(settings: Settings) -> None:
     """Until SIGTERM or SIGINT. Raises `StartError` or `KubeError` if it cannot even begin."""
-    log_as_json()
     _check(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -69,6 +67,7 @@ async def run(settings: Settings) -> None:
             await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             await crew.dismiss(grace=settings.linger + settings.grace)
+            working.cancel()
     log.info("stopped")
 
 

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from aiohttp import web
-from multidict import CIMultiDict
 from protobuf import Message
 
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.calls import Call, Envelope
-from kairship.apiserver.chain import Chain, Outcome, Receive
-from kairship.apiserver.errors import ApiError, Code, NotFound, Unimplemented
+from kairship.apiserver.chain import Chain, Receive
+from kairship.apiserver.errors import ApiError, NotFound, Unimplemented
+from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router
 from kairship.apiserver.server_sent_events import EventStream
 from kairship.wire import write
@@ -39,7 +39,9 @@ class Rest:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
         envelope = Envelope.around(request.headers, request.remote or "")
-        path, _, query = request.raw_path.partition("?")
+        # A proxy may write the whole address into the request line.
+        target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
+        path, _, query = target.partition("?")
         try:
             match = self._router.find(request.method, path)
         except ApiError as error:
@@ -53,7 +55,7 @@ class Rest:
 
         if match.method.streams:
             return await self._stream(request, match, envelope, receive)
-        return _response(await self._chain.unary(PROTOCOL, match.method, envelope, receive, write))
+        return outcome_response(await self._chain.unary(PROTOCOL, match.method, envelope, receive, write))
 
     async def _stream(
         self, request: web.BaseRequest, match: Match, envelope: Envelope, receive: Receive
@@ -66,7 +68,7 @@ class Rest:
         except* ApiError:
             pass  # the reader is gone, or as good as
         if events.response is None:
-            return _response(outcome) if outcome else web.Response(status=499)
+            return outcome_response(outcome) if outcome else web.Response(status=499)
         await events.finish(outcome.error if outcome else None)
         return events.response
 
@@ -88,7 +90,7 @@ class Rest:
         self, envelope: Envelope, error: ApiError, started: float, mismatch: Mismatch | None = None
     ) -> web.Response:
         self._chain.note_unknown(PROTOCOL, error, started)
-        response = _error_response(error, envelope.request_id)
+        response = error_response(error, envelope.request_id)
         if mismatch is not None and mismatch.allowed:
             response.set_status(405)
             response.headers["Allow"] = ", ".join(mismatch.allowed)
@@ -99,42 +101,3 @@ def _explain(mismatch: Mismatch) -> ApiError:
     if mismatch.allowed:
         return Unimplemented(f"this path has {' and '.join(mismatch.allowed)}; see /openapi.json")
     return NotFound("there is no such path; see /openapi.json")
-
-
-def _response(outcome: Outcome) -> web.Response:
-    if outcome.error is not None:
-        response = _error_response(outcome.error, outcome.request_id)
-    else:
-        response = _json(outcome.reply, outcome.request_id)
-    for warning in outcome.warnings:
-        response.headers.add("Warning", _warning(warning))
-    return response
-
-
-def _error_response(error: ApiError, request_id: str) -> web.Response:
-    response = _json(write(error.status()), request_id, status=error.http_status)
-    if error.retry_after is not None:
-        response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
-    if error.code is Code.UNAUTHENTICATED:
-        response.headers["WWW-Authenticate"] = 'Bearer realm="kairship"'
-    return response
-
-
-def _json(body: bytes, request_id: str, *, status: int = 200) -> web.Response:
-    headers = CIMultiDict(
-        {
-            "Content-Type": "application/json",
-            "Server": "kairship",
-            "X-Request-Id": request_id,
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-        }
-    )
-    return web.Response(body=body, status=status, headers=headers)
-
-
-def _warning(text: str) -> str:
-    """As RFC 9111 and Kubernetes have it: what is no printable ASCII cannot be in a header."""
-    printable = text.encode("ascii", "backslashreplace").decode()
-    quoted = "".join(c if c.isprintable() else "?" for c in printable).replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{quoted}"'

@@ -49,6 +49,7 @@ def apiserver(
     """Serve the API. Started by `kairship up`, and by a Deployment in production."""
     # Here and not above, because it takes a moment that other commands need not wait for.
     from kairship.apiserver import process
+    from kairship.apiserver.logs import log_as_json
     from kairship.apiserver.services import EXTERNAL, Offer
     from kairship.apiserver.settings import Address, CertificateFiles, Settings
     from kairship.resources import DriverName
@@ -67,4 +68,5 @@ def apiserver(
         linger=linger,
         grace=grace,
     )
+    log_as_json()
     asyncio.run(process.run(settings))

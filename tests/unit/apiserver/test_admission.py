@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kairship.apiserver.admission import Admission, CallerId
@@ -94,6 +94,7 @@ def is_inside(task: "asyncio.Task[None]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from(["enter", "leave", "cancel"]), st.sampled_from([A, B, C])), max_size=60))
 def test_nothing_is_lost_whatever_happens(steps: list[tuple[str, CallerId]]) -> None:
     async def scenario() -> None:

@@ -1,6 +1,7 @@
 """The chain before every method, the same over REST and gRPC."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from support.echo import INSTANCE, Echo
 from support.entrance import BASE, METHODS, Client, Running, running, status_of
 
+from kairship.apiserver import connections, entrance
 from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import ApiError, Unavailable
 from kairship.apiserver.limits import Limits
@@ -98,6 +100,43 @@ async def test_time_runs_out(echo: Echo) -> None:
         assert gauge(server.metrics, "kairship_apiserver_running") == 0
 
 
+async def test_a_stop_lets_calls_come_to_their_end(echo: Echo) -> None:
+    async with running({INSTANCE: echo}) as server:
+        over_rest = asyncio.create_task(server.client.request("GET", f"{BASE}/instances/slow"))
+        over_grpc = asyncio.create_task(server.client.call(GET, GET.request(name="slow")))
+        for _ in range(2):
+            await echo.entered.acquire()
+        stopping = asyncio.create_task(server.stop())
+        async with asyncio.timeout(10):
+            while not await refuses(server.rest_url):  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.01)
+        echo.released.set()
+        assert (await over_rest).status == 200
+        assert (await over_grpc) is not None
+        await stopping
+
+
+async def refuses(url: str) -> bool:
+    host, _, port = url.removeprefix("http://").partition(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except ConnectionRefusedError:
+        return True
+    writer.close()
+    return False
+
+
+async def test_a_connection_that_says_nothing_is_closed(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "SILENT_SECONDS", 0.2)
+    async with running({INSTANCE: echo}) as server:
+        host, _, port = server.rest_url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:")  # never the end of it
+        async with asyncio.timeout(10):
+            assert await reader.read() == b""
+        writer.close()
+
+
 class Remembering:
     def __init__(self, *, failing: bool = False) -> None:
         self.seen: list[tuple[str, str, str | None]] = []
@@ -156,6 +195,15 @@ async def test_nobody_gets_in_without_a_right(echo: Echo, token: str) -> None:
                 await client.call(method, method.request())
             wanted = grpc.StatusCode.PERMISSION_DENIED if token else grpc.StatusCode.UNAUTHENTICATED
             assert refused.value.code() is wanted, method.path
+    assert not echo.requests
+
+
+async def test_a_method_that_names_no_permission_is_nobodys(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    unguarded = dataclasses.replace(GET, permission="")
+    monkeypatch.setattr(entrance, "methods", lambda: {GET.path: unguarded})
+    async with running({INSTANCE: echo}, everybody_may=True) as server:
+        assert (await server.client.request("GET", f"{BASE}/instances/a")).status == 403
+        assert (await refusal(server.client, "a")).code() is grpc.StatusCode.PERMISSION_DENIED
     assert not echo.requests
 
 

@@ -25,6 +25,7 @@ def told(error: BaseException) -> dict[str, object]:
         (kube.Forbidden(status=403), Code.PERMISSION_DENIED, 403),
         (kube.Unauthorized(status=401), Code.UNAVAILABLE, 503),
         (kube.Expired(status=410), Code.ABORTED, 409),
+        (kube.TooLarge(status=413), Code.RESOURCE_EXHAUSTED, 413),
         (kube.TooManyRequests(status=429), Code.RESOURCE_EXHAUSTED, 429),
         (kube.ServerTimeout(status=504), Code.DEADLINE_EXCEEDED, 504),
         (kube.InternalError(status=500), Code.UNAVAILABLE, 503),

@@ -1,5 +1,6 @@
 """REST and gRPC give a service the same request for the same call, whatever is in it."""
 
+import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -77,7 +78,23 @@ def calls(draw: st.DrawFn) -> tuple[Method, Message[Any]]:
     request = draw(message(method.request.desc(), 3))
     for name in variables(method):
         setattr(request, name, draw(SEGMENT))
+    if not method.routes[0].body:
+        leave_out_unsayable(request)
     return method, request
+
+
+def leave_out_unsayable(request: Message[Any]) -> None:
+    """A query has no words for lists and maps of messages, nor for a message with nothing in it."""
+    for field in request.desc().fields:
+        if field not in request:
+            continue
+        match field.value:
+            case DescFieldValueMessage():
+                leave_out_unsayable(request[field])
+                if not request[field].to_binary():
+                    del request[field]
+            case DescFieldValueList(element=DescMessage()) | DescFieldValueMap(value=DescMessage()):
+                del request[field]
 
 
 def variables(method: Method) -> list[str]:
@@ -123,7 +140,7 @@ def text(held: Any) -> str:
             raise AssertionError(f"no parameter can be {held!r}")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(calls())
 def test_both_give_the_same_request(call: tuple[Method, Message[Any]]) -> None:
     method, request = call
@@ -132,5 +149,5 @@ def test_both_give_the_same_request(call: tuple[Method, Message[Any]]) -> None:
     assert isinstance(found, Match)
     read, ignored = found.transcoder.read(found.values, query, body)
     assert found.method.path == method.path
-    assert write(read) == write(method.request.from_binary(request.to_binary()))
+    assert json.loads(write(read)) == json.loads(write(method.request.from_binary(request.to_binary())))
     assert not ignored

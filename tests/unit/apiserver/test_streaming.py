@@ -10,6 +10,7 @@ import pytest
 from support.echo import INSTANCE, Echo
 from support.entrance import BASE, METHODS, Running, running, status_of
 
+from kairship.apiserver import server_sent_events
 from kairship.apiserver.limits import Limits
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import WatchInstancesResponse
 
@@ -60,6 +61,18 @@ async def test_a_reader_that_goes_away_ends_the_stream(server: Running, echo: Ec
         await echo.entered.acquire()
         assert server.metrics.get_sample_value("kairship_apiserver_streams") == 1
     echo.released.set()  # the next event finds nobody
+    await until_no_streams(server)
+
+
+async def test_a_quiet_stream_begins_and_a_reader_that_goes_away_is_noticed(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_sent_events, "BEGIN_AFTER", 0.1)
+    monkeypatch.setattr(server_sent_events, "KEEP_ALIVE", 0.1)
+    async with server.client.rest.get(f"{PATH}?name=quiet", headers=server.client.headers) as reply:
+        assert reply.status == 200
+        assert await reply.content.readuntil(b"\n\n") == b":\n\n"
+        assert server.metrics.get_sample_value("kairship_apiserver_streams") == 1
     await until_no_streams(server)
 
 

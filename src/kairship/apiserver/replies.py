@@ -1,0 +1,48 @@
+"""Replies of REST: JSON, a `google.rpc.Status` for whatever went wrong, and the headers that go with either."""
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from kairship.apiserver.chain import Outcome
+from kairship.apiserver.errors import ApiError, Code
+from kairship.wire import write
+
+_HEADERS = CIMultiDict(
+    {
+        "Content-Type": "application/json",
+        "Server": "kairship",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+)
+
+
+def outcome_response(outcome: Outcome) -> web.Response:
+    if outcome.error is not None:
+        response = error_response(outcome.error, outcome.request_id)
+    else:
+        response = _json(outcome.reply, outcome.request_id, status=200)
+    for warning in outcome.warnings:
+        response.headers.add("Warning", _warning(warning))
+    return response
+
+
+def error_response(error: ApiError, request_id: str) -> web.Response:
+    response = _json(write(error.status()), request_id, status=error.http_status)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    if error.code is Code.UNAUTHENTICATED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="kairship"'
+    return response
+
+
+def _json(body: bytes, request_id: str, *, status: int) -> web.Response:
+    headers = _HEADERS.copy()
+    headers["X-Request-Id"] = request_id
+    return web.Response(body=body, status=status, headers=headers)
+
+
+def _warning(text: str) -> str:
+    """As RFC 9111 and Kubernetes have it; what is not ASCII cannot be in a header."""
+    quoted = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'

@@ -1,0 +1,60 @@
+"""What cannot work is said before anything runs."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.certificates import Authority
+
+from kairship.apiserver import process
+from kairship.apiserver.settings import Address, CertificateFiles, Settings
+from kairship.apiserver.starting import StartError
+from kairship.kube import Connection
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "token").write_text("t" * 32)
+    connection = Connection(server="https://127.0.0.1:1", ca=Authority().certificate, token="x")
+    (tmp_path / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
+    issued = Authority().issue()
+    (tmp_path / "tls.crt").write_bytes(issued.certificate)
+    (tmp_path / "tls.key").write_bytes(issued.key)
+    return Settings(
+        rest=Address(),
+        grpc=Address(),
+        ops=Address(),
+        kubeconfig=tmp_path / "kubeconfig",
+        admin_token=tmp_path / "token",
+        tls=CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key"),
+    )
+
+
+async def refused(settings: Settings) -> str:
+    with pytest.raises(StartError) as said:
+        await process.run(settings)
+    return str(said.value)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test"])  # noqa: S104
+async def test_what_can_be_reached_from_outside_needs_a_certificate(settings: Settings, host: str) -> None:
+    assert "--tls-cert" in await refused(msgspec.structs.replace(settings, tls=None, rest=Address(host)))
+    assert "--tls-cert" in await refused(msgspec.structs.replace(settings, tls=None, grpc=Address(host)))
+
+
+@pytest.mark.parametrize("content", [None, "", "short"])
+async def test_a_token_must_be_one(settings: Settings, content: str | None) -> None:
+    settings.admin_token.unlink()
+    if content is not None:
+        settings.admin_token.write_text(content)
+    assert "admin token" in await refused(settings)
+
+
+async def test_a_key_must_fit_its_certificate(settings: Settings) -> None:
+    assert settings.tls is not None
+    settings.tls.key.write_bytes(Authority().issue().key)
+    assert "KEY_VALUES_MISMATCH" in await refused(settings)
+    settings.tls.key.write_bytes(b"no key")
+    assert "are not a certificate and its key" in await refused(settings)
+    settings.tls.key.unlink()
+    assert "No such file" in await refused(settings)
