@@ -77,6 +77,9 @@ async def test_the_demo_is_listed_shown_and_given_as_json(api: Api) -> None:
     assert shown.spec is not None
     assert (shown.spec.alias, shown.spec.driver) == ("Demo", "local")
 
+    golden.compare("Instance.GetInstance", shown)
+    golden.compare("Instance.ListInstances", await api("Instance.ListInstances", ListInstancesResponse, name="demo"))
+
     whole = await api("Instance.GetInstanceJSON", GetInstanceJSONResponse, name="demo")
     document = json.loads(whole.data)
     assert (document["kind"], document["metadata"]["name"]) == ("Instance", "demo")
