@@ -284,10 +284,6 @@ async def test_pods_and_events_of_a_workload(api: Api, shop: Shop) -> None:
     assert all(pod.metadata.labels["app"] == "web" for pod in found.items)
     assert found.items[0].metadata.cluster == "frankfurt"
     assert found.items[0].status.cpu_request == 10
-    one = await api(pods, ListPodsForMemberClusterResponse, **where, name=found.items[0].metadata.name)
-    golden.compare(
-        "Core.ListPodsForMemberCluster", one, namespace=shop.where["namespace"], pod=found.items[0].metadata.name
-    )
     everything = await api(pods, ListPodsForMemberClusterResponse, **where)
     assert len(everything.items) == 4
     with refused(Code.NOT_FOUND):

@@ -77,9 +77,6 @@ async def test_the_demo_is_listed_shown_and_given_as_json(api: Api) -> None:
     assert shown.spec is not None
     assert (shown.spec.alias, shown.spec.driver) == ("Demo", "local")
 
-    golden.compare("Instance.GetInstance", shown)
-    golden.compare("Instance.ListInstances", await api("Instance.ListInstances", ListInstancesResponse, name="demo"))
-
     whole = await api("Instance.GetInstanceJSON", GetInstanceJSONResponse, name="demo")
     document = json.loads(whole.data)
     assert (document["kind"], document["metadata"]["name"]) == ("Instance", "demo")
@@ -214,7 +211,6 @@ async def test_changes_by_many_at_once_are_all_there(api: Api, idle: str) -> Non
     found = await api("Instance.ListBackups", ListBackupsResponse, instance=idle)
     assert [backup.name for backup in found.items] == names
     assert {backup.phase for backup in found.items} == {Backup.Phase.RUNNING}
-    golden.compare("Instance.ListBackups", found)
 
     with refused(Code.FAILED_PRECONDITION, "not complete"):
         await api("Instance.RestoreInstance", Instance, instance=idle, name="b1", request="r1")
@@ -336,13 +332,14 @@ async def test_instances_are_followed(api: Api, idle: str) -> None:
                 break
 
 
+@pytest.mark.timeout(300)
 async def test_an_instance_from_its_creation_to_its_end(api: Api) -> None:
     """For real: the controllers of the plane make it, back it up, restore it and destroy it."""
     name = f"life-{uuid.uuid4().hex[:8]}"
     created = await api("Instance.CreateInstance", Instance, data=_wish(name, alias="Life", description="A test."))
     golden.compare("Instance.CreateInstance", created, instance=name)
     steps: list[str] = []
-    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(90):
+    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(120):
         async for event in events:
             if event.instance is None:
                 continue

@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from support import golden
 
 from kairship.apiserver.errors import FailedPrecondition, InvalidArgument
 from kairship.apiserver.services.kinds import events, pods
@@ -13,8 +14,8 @@ from kairship.apiserver.services.reach import InMember
 from kairship.apiserver.services.resources.kind import NOWHERE, Placed
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import ListDeploymentsRequest
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
-from kairship.gen.kairship.core.v1alpha1.event_pb import EventType
-from kairship.gen.kairship.core.v1alpha1.pod_pb import PodStatus
+from kairship.gen.kairship.core.v1alpha1.event_pb import EventType, ListEventsResponse
+from kairship.gen.kairship.core.v1alpha1.pod_pb import ListPodsForMemberClusterResponse, PodStatus
 from kairship.gen.kairship.types.v1alpha1.workload_pb import WorkloadState
 from kairship.kube import kinds
 
@@ -90,6 +91,7 @@ def test_a_pod_is_summed_up() -> None:
     assert (status.phase, status.host_ip, status.pod_ips[0].ip) == (PodStatus.Phase.Running, "10.0.0.1", "10.1.0.1")
     assert status.owned_by is not None
     assert (status.owned_by.kind, status.owned_by.name) == (PodStatus.OwnedBy.Kind.REPLICASET, "web")
+    golden.compare("Core.ListPodsForMemberCluster", ListPodsForMemberClusterResponse(items=[shown]))
     with pytest.raises(InvalidArgument):
         pods.in_phase("happy")
 
@@ -105,6 +107,21 @@ def test_a_pod_is_summed_up() -> None:
 def test_an_event_has_a_time_however_it_was_written(times: dict[str, Any]) -> None:
     shown = events.event_view({"metadata": {"name": "e"}, "type": "Warning", **times})
     assert (shown.last_timestamp, shown.type) == (1704067200, EventType.Warning)
+
+
+def test_an_event_says_about_what_and_by_whom() -> None:
+    shown = events.event_view(
+        {
+            "metadata": {"name": "e", "creationTimestamp": "2024-01-01T00:00:00Z"},
+            "involvedObject": {"kind": "ResourceBinding", "name": "web-deployment", "uid": "u"},
+            "reason": "ScheduleBindingSucceed",
+            "message": "Binding has been scheduled",
+            "source": {},
+            "reportingComponent": "default-scheduler",
+            "type": "Normal",
+        }
+    )
+    golden.compare("Core.ListEvents", ListEventsResponse(items=[shown]))
 
 
 def test_what_a_deployment_uses_is_found_everywhere() -> None:
