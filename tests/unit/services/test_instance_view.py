@@ -148,6 +148,6 @@ def test_the_role_of_kubeconfigs_has_no_way_around_itself() -> None:
 
 
 def test_accounts_have_names_that_kubernetes_takes() -> None:
-    first, second = (account_of(Caller(id=id, name="x")) for id in ("alice", "Ålice @ / 例"))
+    first, second = (account_of(Caller(id=each, name="x")) for each in ("alice", "Ålice @ / 例"))
     assert first != second
     assert all(len(name) <= 63 and name.replace("-", "").isalnum() and name.isascii() for name in (first, second))

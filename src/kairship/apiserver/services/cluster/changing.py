@@ -17,6 +17,7 @@ from kairship.apiserver.services.cluster.taints import check_taints, karmada_tai
 from kairship.apiserver.services.cluster.view import member_view
 from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.refusals import told_as_precondition
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     JoinClusterRequest,
@@ -27,7 +28,7 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     UpdateJoinedClusterResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
-from kairship.kube import AlreadyExists, Conflict, Forbidden, KubeError, Object, kinds
+from kairship.kube import AlreadyExists, Conflict, KubeError, Object, kinds
 from kairship.resources import OnRemove
 
 _ATTEMPTS = 5
@@ -109,19 +110,16 @@ class Changing(Part):
     async def _join(self, name: str, instance: SeenInstance, call: Call) -> None:
         wish = {"metadata": {"name": name}, "spec": {"instance": instance.metadata.name}}
         try:
-            created = await self._own.client.create(
-                self._own.memberships.resource,
-                wish,
-                field_manager=FIELD_MANAGER,
-                as_type=SeenMembership,
-                timeout=patience(call),
-            )
+            with told_as_precondition():  # the instance may be deleted in between
+                created = await self._own.client.create(
+                    self._own.memberships.resource,
+                    wish,
+                    field_manager=FIELD_MANAGER,
+                    as_type=SeenMembership,
+                    timeout=patience(call),
+                )
         except AlreadyExists:
             raise FailedPrecondition(f"cluster {name} has joined an instance in the meantime") from None
-        except Forbidden as refused:
-            if "ValidatingAdmissionPolicy" not in refused.message:
-                raise
-            raise FailedPrecondition(refused.message) from refused
         await self._own.memberships.written(name, created.metadata.resource_version, call)
 
     async def _registered(self, name: str, call: Call) -> SeenCluster:
