@@ -198,6 +198,7 @@ async def test_a_cluster_joins_with_labels_and_taints_and_leaves(api: Api, regis
     updated = await api(
         "Cluster.UpdateJoinedCluster", UpdateJoinedClusterResponse, instance="demo", name=name, cluster=plain
     )
+    golden.compare("Cluster.UpdateJoinedCluster", updated, own=registry.own)
     assert updated.cluster is not None
     assert updated.cluster.spec is not None
     assert updated.cluster.spec.taints == []

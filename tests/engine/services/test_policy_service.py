@@ -100,7 +100,7 @@ async def test_a_propagation_policy_from_its_creation_to_its_end(api: Api, where
         data=json.dumps(document),
         **where,
     )
-    assert json.loads(updated.data)["spec"]["priority"] == 9
+    golden.compare("Policy.UpdatePropagationPolicy", updated, namespace=where["namespace"])
     with refused(Code.ABORTED):
         await api(
             "Policy.UpdatePropagationPolicy",

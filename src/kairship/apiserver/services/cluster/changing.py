@@ -36,7 +36,7 @@ _ATTEMPTS = 5
 
 class Changing(Part):
     async def join_cluster(self, request: JoinClusterRequest, call: Call) -> Empty:
-        instance = await self._instance(request.instance, call)
+        instance = await self._own.instances.require(request.instance, call)
         wanted = request.cluster or Cluster()
         labels = dict((wanted.metadata or ObjectMeta()).labels)
         taints = check_taints((wanted.spec or ClusterSpec()).taints)
@@ -44,7 +44,7 @@ class Changing(Part):
         if not labels and not taints:
             await self._join(request.name, instance, call)
             return Empty()
-        registered = await self._registered(request.name, call)
+        registered = await self._own.clusters.require_latest(request.name, call)
         changed = await self._write_registered(
             registered, {**(registered.metadata.labels or {}), **labels}, taints, call
         )
@@ -56,7 +56,7 @@ class Changing(Part):
         return Empty()
 
     async def join_clusters(self, request: JoinClustersRequest, call: Call) -> JoinClustersResponse:
-        instance = await self._instance(request.instance, call)
+        instance = await self._own.instances.require(request.instance, call)
         results = []
         for name in request.clusters:
             result = JoinClustersResponse.Result(cluster=name)
@@ -78,7 +78,9 @@ class Changing(Part):
         taints = check_taints((wanted.spec or ClusterSpec()).taints)
         member = await self._member(request.instance, request.name, call)
         if member.is_ours:
-            await self._write_registered(await self._registered(request.name, call), labels, taints, call)
+            await self._write_registered(
+                await self._own.clusters.require_latest(request.name, call), labels, taints, call
+            )
         else:
             await self._write_karmada(member, labels, taints, call)
         return UpdateJoinedClusterResponse(
@@ -121,12 +123,6 @@ class Changing(Part):
         except AlreadyExists:
             raise FailedPrecondition(f"cluster {name} has joined an instance in the meantime") from None
         await self._own.memberships.written(name, created.metadata.resource_version, call)
-
-    async def _registered(self, name: str, call: Call) -> SeenCluster:
-        found = await self._own.clusters.read(name, call)
-        if found is None:
-            raise NotFound(f"container management has no cluster {name}")
-        return found
 
     async def _write_registered(
         self, current: SeenCluster, labels: dict[str, str], taints: list[Object], call: Call

@@ -66,9 +66,7 @@ class Writing(Part):
 
     async def delete_instance(self, request: DeleteInstanceRequest, call: Call) -> Empty:
         instances = self._own.instances
-        current = await instances.read(request.name, call)
-        if current is None:
-            raise NotFound(f"there is no instance {request.name}")
+        current = await instances.require_latest(request.name, call)
         await self._refuse_while_joined(current, call)
         with told_as_precondition():  # a cluster may join in between
             await self._own.client.delete(
