@@ -8,7 +8,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import msgspec
-from support.our_kinds import write_status
 from support.relay import Relay, relay_to
 from support.services import INSTANCE, Api, discard, refused, services_of
 from yarl import URL
@@ -19,7 +18,6 @@ from kairship.gen.kairship.apps.v1alpha1.deployment_pb import ListInstanceDeploy
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.instances.pool_sources import NAMESPACE
 from kairship.kube import Client, kinds
-from kairship.resources import InstanceStatus, SecretReference, Writer
 
 PATIENCE = 45.0
 
@@ -41,8 +39,7 @@ async def behind_a_relay(api: Api, plane: EmbeddedPlane) -> AsyncIterator[tuple[
         await api.world.create(kinds.SECRETS, secret)
         # With a driver that the plane does not have, so that nobody else writes its credentials.
         await api.world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
-        status = InstanceStatus(credentials=SecretReference(name=name))
-        await write_status(api.world, name, Writer.LIFECYCLE, status)
+        await api.world.patch(INSTANCE, name, {"status": {"credentials": {"name": name}}}, subresource="status")
         try:
             await api.instance(name)
             yield name, relay

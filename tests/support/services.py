@@ -19,7 +19,7 @@ from kairship.apiserver.registry import Registry
 from kairship.apiserver.services import EXTERNAL, Offer, Services, rights
 from kairship.apiserver.services.own_kinds import NAMESPACE
 from kairship.embedded import EmbeddedPlane
-from kairship.instances.pool import NotConnected, Pool
+from kairship.instances.pool import NotConnected, Pool, PoolSettings
 from kairship.kube import Client, Impersonation, NotFound, Object
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
@@ -34,6 +34,7 @@ ALICE = Caller(id="alice", name="Alice")
 
 M = TypeVar("M", bound=Message[Any])
 
+_QUICK = PoolSettings(probe_interval=0.5, retry_interval=0.1, grace=1.0)
 _METHODS = {f"{method.service}.{method.name}": method for method in methods().values()}
 
 
@@ -114,7 +115,7 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
             await world.apply_object(manifest, field_manager="kairship-tests")
         client = world.impersonating(Impersonation(ACCOUNT))
         metrics, clock = Metrics(), SystemClock()
-        pool = Pool(client, clock=clock, metrics=metrics)
+        pool = Pool(client, clock=clock, metrics=metrics, settings=_QUICK)
         services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
         api = Api(Registry(services.by_name()), world, pool)
         async with asyncio.TaskGroup() as tasks:

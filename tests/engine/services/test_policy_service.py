@@ -141,6 +141,8 @@ async def test_a_policy_in_use_is_not_deleted(api: Api, where: dict[str, str]) -
     with refused(Code.FAILED_PRECONDITION, f"in use by ConfigMap {namespace}/used"):
         await api("Policy.DeletePropagationPolicy", Empty, name="rule", **where)
     await instance.delete(kinds.CONFIGMAPS, "used", namespace=namespace)
+    # The garbage collector would come to it, in its own time.
+    await instance.delete(kinds.RESOURCE_BINDINGS, "used-configmap", namespace=namespace, missing_ok=True)
 
     async def unused() -> bool | None:
         page = await instance.list(kinds.RESOURCE_BINDINGS, namespace=namespace)
