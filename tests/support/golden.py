@@ -23,9 +23,12 @@ _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _CHANGING = {"resourceVersion": "<version>", "creationTimestamp": "<time>", "deletionTimestamp": "<time>"}
 
 
-def compare(operation: str, reply: Message[Any], **names: str) -> None:
-    """Hold a reply against its golden file. `names` are names of this run, by what stands for them in the file."""
-    found = _steady(json.loads(write(reply)), names)
+def compare(operation: str, reply: Message[Any], *, without: frozenset[str] = frozenset(), **names: str) -> None:
+    """Hold a reply against its golden file. `names` are names of this run, by what stands for them in the file.
+
+    `without` are fields that others write at the same time, as controllers do with a status.
+    """
+    found = _steady(json.loads(write(reply)), names, without)
     path = FOLDER / f"{operation}.json"
     if os.environ.get(WRITE):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,17 +37,20 @@ def compare(operation: str, reply: Message[Any], **names: str) -> None:
     assert found == json.loads(path.read_text()), f"the reply of {operation} is not as it was"
 
 
-def _steady(value: Any, names: dict[str, str]) -> Any:
+def _steady(value: Any, names: dict[str, str], without: frozenset[str]) -> Any:
     match value:
         case dict():
             return {
-                key: _CHANGING[key] if key in _CHANGING and part not in ("", "0", None) else _steady(part, names)
+                key: _CHANGING[key]
+                if key in _CHANGING and part not in ("", "0", None)
+                else _steady(part, names, without)
                 for key, part in value.items()
+                if key not in without
             }
         case list():
-            return [_steady(part, names) for part in value]
+            return [_steady(part, names, without) for part in value]
         case str() if value.startswith("{"):
-            return json.dumps(_steady(json.loads(value), names), sort_keys=True)
+            return json.dumps(_steady(json.loads(value), names, without), sort_keys=True)
         case str():
             for stands_for, name in names.items():
                 value = value.replace(name, f"<{stands_for}>")

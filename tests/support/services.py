@@ -19,7 +19,7 @@ from kairship.apiserver.errors import ApiError, Code, of_exception
 from kairship.apiserver.registry import Registry
 from kairship.apiserver.services import EXTERNAL, Offer, Services
 from kairship.embedded import EmbeddedPlane
-from kairship.instances.pool import NotConnected, Pool
+from kairship.instances.pool import NotConnected, Pool, PoolSettings
 from kairship.kube import Client, NotFound
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
@@ -34,6 +34,7 @@ ALICE = Caller(id="alice", name="Alice")
 
 M = TypeVar("M", bound=Message[Any])
 
+_QUICK = PoolSettings(probe_interval=0.5, retry_interval=0.1, grace=1.0)
 _METHODS = {f"{method.service}.{method.name}": method for method in methods().values()}
 
 
@@ -111,7 +112,7 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
     connection = await plane.global_connection()
     async with Client(connection) as world, Client(await identity(connection, rbac.ACCOUNT)) as client:
         metrics, clock = Metrics(), SystemClock()
-        pool = Pool(client, clock=clock, metrics=metrics)
+        pool = Pool(client, clock=clock, metrics=metrics, settings=_QUICK)
         services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
         api = Api(Registry(services.by_name()), world, pool)
         async with asyncio.TaskGroup() as tasks:

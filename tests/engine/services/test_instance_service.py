@@ -41,6 +41,8 @@ from kairship.resources import NAMESPACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+CONTROLLED = frozenset({"status", "finalizers"})
+"""What controllers write of an instance at the same time."""
 RUNNING = InstanceStatus.State.INSTANCE_STATE_RUNNING
 
 
@@ -156,6 +158,7 @@ async def test_a_manifest_replaces_an_instance(api: Api, idle: str) -> None:
     del manifest["metadata"]["finalizers"]
     reply = await api(update, UpdateInstanceResponse, name=idle, data=json.dumps(manifest))
     assert json.loads(reply.data)["spec"]["alias"] == "Renamed"
+    golden.compare("Instance.UpdateInstance", reply, without=CONTROLLED, instance=idle)
     assert "example.com/keep" in json.loads(reply.data)["metadata"]["finalizers"]
     shown = await api("Instance.GetInstance", Instance, name=idle)
     assert shown.spec is not None
@@ -208,10 +211,11 @@ async def test_settings_are_those_of_the_spec(api: Api, idle: str) -> None:
 async def test_changes_by_many_at_once_are_all_there(api: Api, idle: str) -> None:
     names = [f"b{number}" for number in range(4)]
     await asyncio.gather(*(api("Instance.CreateBackup", Backup, instance=idle, name=name) for name in names))
+    again = await api("Instance.CreateBackup", Backup, instance=idle, name="b0")
+    golden.compare("Instance.CreateBackup", again)
     found = await api("Instance.ListBackups", ListBackupsResponse, instance=idle)
     assert [backup.name for backup in found.items] == names
     assert {backup.phase for backup in found.items} == {Backup.Phase.RUNNING}
-    golden.compare("Instance.ListBackups", found)
 
     with refused(Code.FAILED_PRECONDITION, "not complete"):
         await api("Instance.RestoreInstance", Instance, instance=idle, name="b1", request="r1")
@@ -227,6 +231,7 @@ async def test_an_upgrade_is_a_newer_version_that_is_on_offer(api: Api, idle: st
         asked = await api("Instance.UpgradeInstance", Instance, name=idle, version="v1.18.2")
         assert asked.spec is not None
         assert asked.spec.version == "v1.18.2"
+    golden.compare("Instance.UpgradeInstance", asked, without=CONTROLLED, instance=idle)
     with refused(Code.INVALID_ARGUMENT, "not on offer"):
         await api("Instance.UpgradeInstance", Instance, name="demo", version="v9.9.9")
     with refused(Code.FAILED_PRECONDITION, r"v1\.18\.2 runs and v1\.18\.1 is older"):
@@ -303,6 +308,7 @@ async def test_a_karmada_is_adopted_by_its_kubeconfig(api: Api, plane: EmbeddedP
     adopted = await api(adopt, Instance, name=name, alias="Theirs", kubeconfig=kubeconfig)
     assert adopted.spec is not None
     assert adopted.spec.driver == "external"
+    golden.compare("Instance.AdoptInstance", adopted, without=CONTROLLED, instance=name)
     secrets = await api.world.list(kinds.SECRETS, namespace=NAMESPACE, label_selector="kairship.io/adopts=instance")
     [secret] = [item for item in secrets.items if name in item["metadata"]["name"]]
     [owner] = secret["metadata"]["ownerReferences"]
@@ -333,13 +339,14 @@ async def test_instances_are_followed(api: Api, idle: str) -> None:
                 break
 
 
+@pytest.mark.timeout(300)
 async def test_an_instance_from_its_creation_to_its_end(api: Api) -> None:
     """For real: the controllers of the plane make it, back it up, restore it and destroy it."""
     name = f"life-{uuid.uuid4().hex[:8]}"
     created = await api("Instance.CreateInstance", Instance, data=_wish(name, alias="Life", description="A test."))
     golden.compare("Instance.CreateInstance", created, instance=name)
     steps: list[str] = []
-    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(90):
+    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(120):
         async for event in events:
             if event.instance is None:
                 continue

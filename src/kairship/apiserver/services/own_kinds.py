@@ -12,8 +12,10 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from kairship.apiserver.calls import Call
+from kairship.apiserver.errors import NotFound
 from kairship.apiserver.services.reach import patience
-from kairship.kube import Client, NotFound, Resource
+from kairship.kube import Client, Resource
+from kairship.kube import NotFound as Missing
 from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection
 from kairship.resources import (
     CLUSTERS,
@@ -90,8 +92,16 @@ class OwnKind(Generic[T]):
         """From the API server, for whoever is about to change it."""
         try:
             return await self._client.get(self.resource, name, as_type=self._shape, timeout=patience(call))
-        except NotFound:
+        except Missing:
             return None
+
+    async def require(self, name: str, call: Call) -> T:
+        """As `get`, for one that must exist."""
+        return self._there(await self.get(name, call), name)
+
+    async def require_latest(self, name: str, call: Call) -> T:
+        """As `read`, for one that must exist."""
+        return self._there(await self.read(name, call), name)
 
     async def all(self, call: Call) -> list[T]:
         if self._is_current(call):
@@ -125,6 +135,11 @@ class OwnKind(Generic[T]):
         if self.reflector.problem is not None:
             call.warn(f"this may be out of date: {self.resource.plural} cannot be followed at present")
         return True
+
+    def _there(self, found: T | None, name: str) -> T:
+        if found is None:
+            raise NotFound(f"there is no {self.resource.kind.lower()} {name}")
+        return found
 
     def _settle(self) -> bool:
         """Forget what has been caught up with. True if nothing is owed."""

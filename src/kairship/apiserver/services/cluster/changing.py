@@ -17,6 +17,7 @@ from kairship.apiserver.services.cluster.taints import check_taints, karmada_tai
 from kairship.apiserver.services.cluster.view import member_view
 from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.refusals import told_as_precondition
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     JoinClusterRequest,
@@ -27,7 +28,7 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     UpdateJoinedClusterResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
-from kairship.kube import AlreadyExists, Conflict, Forbidden, KubeError, Object, kinds
+from kairship.kube import AlreadyExists, Conflict, KubeError, Object, kinds
 from kairship.resources import OnRemove
 
 _ATTEMPTS = 5
@@ -35,7 +36,7 @@ _ATTEMPTS = 5
 
 class Changing(Part):
     async def join_cluster(self, request: JoinClusterRequest, call: Call) -> Empty:
-        instance = await self._instance(request.instance, call)
+        instance = await self._own.instances.require(request.instance, call)
         wanted = request.cluster or Cluster()
         labels = dict((wanted.metadata or ObjectMeta()).labels)
         taints = check_taints((wanted.spec or ClusterSpec()).taints)
@@ -43,7 +44,7 @@ class Changing(Part):
         if not labels and not taints:
             await self._join(request.name, instance, call)
             return Empty()
-        registered = await self._registered(request.name, call)
+        registered = await self._own.clusters.require_latest(request.name, call)
         changed = await self._write_registered(
             registered, {**(registered.metadata.labels or {}), **labels}, taints, call
         )
@@ -55,7 +56,7 @@ class Changing(Part):
         return Empty()
 
     async def join_clusters(self, request: JoinClustersRequest, call: Call) -> JoinClustersResponse:
-        instance = await self._instance(request.instance, call)
+        instance = await self._own.instances.require(request.instance, call)
         results = []
         for name in request.clusters:
             result = JoinClustersResponse.Result(cluster=name)
@@ -77,7 +78,9 @@ class Changing(Part):
         taints = check_taints((wanted.spec or ClusterSpec()).taints)
         member = await self._member(request.instance, request.name, call)
         if member.is_ours:
-            await self._write_registered(await self._registered(request.name, call), labels, taints, call)
+            await self._write_registered(
+                await self._own.clusters.require_latest(request.name, call), labels, taints, call
+            )
         else:
             await self._write_karmada(member, labels, taints, call)
         return UpdateJoinedClusterResponse(
@@ -109,26 +112,17 @@ class Changing(Part):
     async def _join(self, name: str, instance: SeenInstance, call: Call) -> None:
         wish = {"metadata": {"name": name}, "spec": {"instance": instance.metadata.name}}
         try:
-            created = await self._own.client.create(
-                self._own.memberships.resource,
-                wish,
-                field_manager=FIELD_MANAGER,
-                as_type=SeenMembership,
-                timeout=patience(call),
-            )
+            with told_as_precondition():  # the instance may be deleted in between
+                created = await self._own.client.create(
+                    self._own.memberships.resource,
+                    wish,
+                    field_manager=FIELD_MANAGER,
+                    as_type=SeenMembership,
+                    timeout=patience(call),
+                )
         except AlreadyExists:
             raise FailedPrecondition(f"cluster {name} has joined an instance in the meantime") from None
-        except Forbidden as refused:
-            if "ValidatingAdmissionPolicy" not in refused.message:
-                raise
-            raise FailedPrecondition(refused.message) from refused
         await self._own.memberships.written(name, created.metadata.resource_version, call)
-
-    async def _registered(self, name: str, call: Call) -> SeenCluster:
-        found = await self._own.clusters.read(name, call)
-        if found is None:
-            raise NotFound(f"container management has no cluster {name}")
-        return found
 
     async def _write_registered(
         self, current: SeenCluster, labels: dict[str, str], taints: list[Object], call: Call

@@ -25,7 +25,7 @@ class Following(Part):
     async def watch_joined_clusters(
         self, request: WatchJoinedClustersRequest, call: Call
     ) -> AsyncIterator[WatchJoinedClustersResponse]:
-        await self._instance(request.instance, call)
+        await self._own.instances.require(request.instance, call)
         waiting: Waiting[str] = Waiting()
         karmada: dict[str, Object] = {}
 

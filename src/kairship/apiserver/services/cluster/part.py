@@ -4,7 +4,7 @@ from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import NotFound
 from kairship.apiserver.services.cluster.joining import Registry
 from kairship.apiserver.services.cluster.members import Member, Members
-from kairship.apiserver.services.own_kinds import OwnKinds, SeenInstance
+from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Reach
 from kairship.reconcile import Clock
 
@@ -15,12 +15,6 @@ class Part:
         self._reach = reach
         self._clock = clock
         self._members = Members(own, reach)
-
-    async def _instance(self, name: str, call: Call) -> SeenInstance:
-        found = await self._own.instances.get(name, call)
-        if found is None:
-            raise NotFound(f"there is no instance {name}")
-        return found
 
     async def _member(self, instance: str, name: str, call: Call) -> Member:
         found = await self._members.one(instance, name, call)

@@ -27,7 +27,7 @@ from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 
 class Reading(Part):
     async def list_clusters(self, request: ListClustersRequest, call: Call) -> ListClustersResponse:
-        instance = await self._instance(request.instance, call) if request.instance else None
+        instance = await self._own.instances.require(request.instance, call) if request.instance else None
         registry = await self._registry(call)
         shown = [
             registered_view(cluster, instance=registry.instance_of(name), refusal=refusal(name, instance, registry))
@@ -37,7 +37,7 @@ class Reading(Part):
         return ListClustersResponse(items=list(items), pagination=pagination)
 
     async def list_joined_clusters(self, request: ListJoinedClustersRequest, call: Call) -> ListJoinedClustersResponse:
-        await self._instance(request.instance, call)
+        await self._own.instances.require(request.instance, call)
         shown = [member_view(member) for member in await self._members.all(request.instance, call)]
         items, pagination = _page(shown, request)
         return ListJoinedClustersResponse(items=list(items), pagination=pagination)

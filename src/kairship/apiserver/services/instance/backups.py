@@ -27,7 +27,7 @@ _ALREADY = "{name} has {most} backups, which is as many as an instance can have:
 
 class Backups(Part):
     async def list_backups(self, request: ListBackupsRequest, call: Call) -> ListBackupsResponse:
-        found = backups_of(await self._get(request.instance, call))
+        found = backups_of(await self._own.instances.require(request.instance, call))
         return ListBackupsResponse(items=sorted(found, key=lambda each: (-each.taken_at, each.name)))
 
     async def create_backup(self, request: CreateBackupRequest, call: Call) -> Backup:

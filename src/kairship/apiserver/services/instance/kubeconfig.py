@@ -35,7 +35,7 @@ class Kubeconfigs(Part):
     async def create_instance_admin_kube_config(
         self, request: CreateInstanceAdminKubeConfigRequest, call: Call
     ) -> CreateInstanceAdminKubeConfigResponse:
-        await self._get(request.instance, call)
+        await self._own.instances.require(request.instance, call)
         limit = self._settings.longest_kubeconfig
         seconds = min(request.expiration_seconds or limit, limit)
         if seconds < SHORTEST:

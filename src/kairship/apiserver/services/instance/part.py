@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import Aborted, FailedPrecondition, NotFound
+from kairship.apiserver.errors import Aborted, FailedPrecondition
 from kairship.apiserver.services.offers import Offers
 from kairship.apiserver.services.own_kinds import OwnKinds, SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
@@ -36,20 +36,12 @@ class Part:
         self._offers = offers
         self._settings = settings
 
-    async def _get(self, name: str, call: Call) -> SeenInstance:
-        found = await self._own.instances.get(name, call)
-        if found is None:
-            raise NotFound(f"there is no instance {name}")
-        return found
-
     async def _change(self, name: str, change: Change, call: Call) -> SeenInstance:
         """Change the spec of an instance. `change` sees it as it is at the very moment, and is asked again if that
         has passed."""
         resource = self._own.instances.resource
         for _ in range(_ATTEMPTS):
-            current = await self._own.instances.read(name, call)
-            if current is None:
-                raise NotFound(f"there is no instance {name}")
+            current = await self._own.instances.require_latest(name, call)
             if current.metadata.deletion_timestamp is not None:
                 raise FailedPrecondition(f"instance {name} is being deleted; nothing about it can change any more")
             if (spec := change(current)) is None:

@@ -47,7 +47,7 @@ class Reading(Part):
         return ListInstancesResponse(items=[instance_view(seen) for seen in items], pagination=pagination)
 
     async def get_instance(self, request: GetInstanceRequest, call: Call) -> Instance:
-        return instance_view(await self._get(request.name, call))
+        return instance_view(await self._own.instances.require(request.name, call))
 
     async def get_instance_json(self, request: GetInstanceJSONRequest, call: Call) -> GetInstanceJSONResponse:
         found = await self._own.client.get(self._own.instances.resource, request.name, timeout=patience(call))

@@ -36,7 +36,7 @@ class SettingsOfInstances(Part):
     async def get_instance_failover(
         self, request: GetInstanceFailoverRequest, call: Call
     ) -> GetInstanceFailoverResponse:
-        found = (await self._get(request.instance, call)).spec.failover
+        found = (await self._own.instances.require(request.instance, call)).spec.failover
         timeout = FailoverTimeout(
             cluster_monitor_period=found.cluster_monitor_period_seconds,
             cluster_startup_grace_period=found.cluster_startup_grace_period_seconds,
@@ -70,7 +70,7 @@ class SettingsOfInstances(Part):
     async def get_instance_descheduler(
         self, request: GetInstanceDeschedulerRequest, call: Call
     ) -> GetInstanceDeschedulerResponse:
-        found = (await self._get(request.instance, call)).spec.descheduler
+        found = (await self._own.instances.require(request.instance, call)).spec.descheduler
         timeout = DeschedulerTimeout(
             descheduling_interval=found.interval_seconds,
             unschedulable_threshold=found.unschedulable_threshold_seconds,
@@ -89,7 +89,7 @@ class SettingsOfInstances(Part):
     async def get_instance_metrics_adapter(
         self, request: GetInstanceMetricsAdapterRequest, call: Call
     ) -> GetInstanceMetricsAdapterResponse:
-        found = await self._get(request.instance, call)
+        found = await self._own.instances.require(request.instance, call)
         return GetInstanceMetricsAdapterResponse(enabled=found.spec.metrics_adapter.enabled)
 
     async def update_instance_metrics_adapter(self, request: UpdateInstanceMetricsAdapterRequest, call: Call) -> Empty:

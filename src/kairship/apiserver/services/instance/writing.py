@@ -15,6 +15,7 @@ from kairship.apiserver.services.manifests import read_manifest
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.refusals import told_as_precondition
 from kairship.apiserver.services.replacing import replace
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
@@ -24,7 +25,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     UpdateInstanceResponse,
 )
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import UpgradeInstanceRequest
-from kairship.kube import Forbidden, KubeError, kinds
+from kairship.kube import KubeError, kinds
 from kairship.reconcile import MetadataOnly
 from kairship.resources import DriverName, is_older
 
@@ -65,19 +66,12 @@ class Writing(Part):
 
     async def delete_instance(self, request: DeleteInstanceRequest, call: Call) -> Empty:
         instances = self._own.instances
-        current = await instances.read(request.name, call)
-        if current is None:
-            raise NotFound(f"there is no instance {request.name}")
+        current = await instances.require_latest(request.name, call)
         await self._refuse_while_joined(current, call)
-        try:
+        with told_as_precondition():  # a cluster may join in between
             await self._own.client.delete(
                 instances.resource, request.name, uid=current.metadata.uid, timeout=patience(call)
             )
-        except Forbidden as refusal:
-            # A cluster joined in between, and the admission policy of the global cluster has seen it.
-            if "ValidatingAdmissionPolicy" not in refusal.message:
-                raise
-            raise FailedPrecondition(refusal.message) from refusal
         await instances.deleted(request.name, current.metadata.uid, call)
         return Empty()
 

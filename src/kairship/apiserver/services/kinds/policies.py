@@ -44,7 +44,10 @@ def policy_view(message: type[Message[Any]]) -> View:
 
 
 def selecting(request: Any) -> Predicate | None:
-    """Policies that select objects of a kind, or one object of it: by name, or because they name none."""
+    """Policies that select objects of a kind, or one object of it: by name, or because they name none.
+
+    An override policy without selectors is about everything.
+    """
     kind, name = getattr(request, "kind", ""), getattr(request, "kind_name", "")
     if not kind:
         return None
@@ -56,7 +59,11 @@ def selecting(request: Any) -> Predicate | None:
             and (not name or not selector.get("name") or selector.get("name") == name)
         )
 
-    return lambda obj: any(selects(each) for each in obj.get("spec", {}).get("resourceSelectors") or ())
+    def holds(obj: Object) -> bool:
+        selectors = obj.get("spec", {}).get("resourceSelectors")
+        return not selectors or any(selects(each) for each in selectors)
+
+    return holds
 
 
 def unused(label: str, *bindings: Resource) -> Guard:

@@ -13,7 +13,7 @@ from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import AlreadyExists, FailedPrecondition, NotFound
 from kairship.apiserver.services.objects import LAST_APPLIED
 from kairship.apiserver.services.reach import FIELD_MANAGER, InMember, patience
-from kairship.apiserver.services.resources.refusals import told_as_mistakes
+from kairship.apiserver.services.refusals import told_as_mistake
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
 from kairship.kube import AlreadyExists as Exists
 from kairship.kube import Client, KubeError, Object, Resource, kinds
@@ -70,7 +70,7 @@ class _Promotion:
             await self._ensure_namespace()
             for resource, obj in wanted:
                 await self._create(resource, template_of(obj, resource))
-            with told_as_mistakes():
+            with told_as_mistake():
                 await self._client.create(
                     kinds.PROPAGATION_POLICIES,
                     policy_for(name, self._cluster, self._created),

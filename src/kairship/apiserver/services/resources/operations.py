@@ -15,11 +15,11 @@ from kairship.apiserver.services.listing import Order, Window, is_descending
 from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
+from kairship.apiserver.services.refusals import told_as_mistake, told_as_precondition
 from kairship.apiserver.services.replacing import replace
 from kairship.apiserver.services.resources.kind import NOWHERE, Action, Kind
 from kairship.apiserver.services.resources.placing import placements
 from kairship.apiserver.services.resources.reader import Query, Reader
-from kairship.apiserver.services.resources.refusals import told_as_mistakes
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.kube import Object
 from kairship.reconcile import Clock
@@ -63,7 +63,7 @@ class Operations:
     async def create(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, namespace=namespace)
-        with told_as_mistakes():
+        with told_as_mistake():
             created = await self.reach.instance(request.instance).create(
                 kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
             )
@@ -72,7 +72,7 @@ class Operations:
     async def update(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, name=request.name, namespace=namespace)
-        with told_as_mistakes():
+        with told_as_mistake():
             replaced = await replace(
                 self.reach.instance(request.instance), kind.resource, wanted, call, namespace=namespace
             )
@@ -87,7 +87,7 @@ class Operations:
         current = await client.get(kind.resource, request.name, namespace=namespace, timeout=patience(call))
         if kind.guard_delete is not None:
             await kind.guard_delete(current, client, call)
-        with told_as_mistakes():
+        with told_as_precondition():
             await client.delete(
                 kind.resource,
                 request.name,
@@ -113,7 +113,7 @@ class Operations:
         )
 
     async def _merge(self, kind: Kind, request: Any, patch: Object, call: Call) -> Object:
-        with told_as_mistakes():
+        with told_as_mistake():
             return await self.reach.instance(request.instance).patch(
                 kind.resource,
                 request.name,

@@ -1,5 +1,6 @@
 """Where objects went: their bindings, and the clusters in them, as views show them."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from kairship.apiserver.services.cluster.view import provider_of
@@ -18,10 +19,10 @@ async def placements(
     """Nothing for kinds that do not tell."""
     if not kind.is_placed or not objects:
         return {}
-    bindings = await reader.bindings_of(instance, objects, namespace=namespace, timeout=timeout)
-    if not bindings:
-        return {}
-    providers = await reader.providers(instance, timeout=timeout)
+    bindings, providers = await asyncio.gather(
+        reader.bindings_of(instance, objects, namespace=namespace, timeout=timeout),
+        reader.providers(instance, timeout=timeout),
+    )
     return {uid: placed(binding, providers) for uid, binding in bindings.items()}
 
 
