@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
+import psutil
 import pytest
 from protobuf import Message
 
@@ -110,7 +111,7 @@ async def discard(api: Api, name: str) -> None:
 async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
-    async with Client(connection) as world:
+    async with _leaving_no_connection(), Client(connection) as world:
         for manifest in _account():
             await world.apply_object(manifest, field_manager="kairship-tests")
         client = world.impersonating(Impersonation(ACCOUNT))
@@ -126,6 +127,22 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
             yield api
             for task in running:
                 task.cancel()
+
+
+@asynccontextmanager
+async def _leaving_no_connection() -> AsyncIterator[None]:
+    """TLS takes a moment to end after a stream was left, and the event loop must not end before."""
+
+    def open_now() -> set[tuple[str, ...]]:
+        return {tuple(map(str, each.laddr)) for each in psutil.Process().net_connections("tcp")}
+
+    before = open_now()
+    yield
+
+    async def closed() -> bool | None:
+        return None if open_now() - before else True
+
+    await until(closed, what="the end of all connections")
 
 
 def _account() -> list[Object]:
