@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
+import psutil
 import pytest
 from protobuf import Message
 
@@ -110,7 +111,11 @@ async def discard(api: Api, name: str) -> None:
 async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
-    async with Client(connection) as world, Client(await identity(connection, rbac.ACCOUNT)) as client:
+    async with (
+        _leaving_no_connection(),
+        Client(connection) as world,
+        Client(await identity(connection, rbac.ACCOUNT)) as client,
+    ):
         metrics, clock = Metrics(), SystemClock()
         pool = Pool(client, clock=clock, metrics=metrics, settings=_QUICK)
         services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
@@ -123,6 +128,22 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
             yield api
             for task in running:
                 task.cancel()
+
+
+@asynccontextmanager
+async def _leaving_no_connection() -> AsyncIterator[None]:
+    """TLS takes a moment to end after a stream was left, and the event loop must not end before."""
+
+    def open_now() -> set[tuple[str, ...]]:
+        return {tuple(map(str, each.laddr)) for each in psutil.Process().net_connections("tcp")}
+
+    before = open_now()
+    yield
+
+    async def closed() -> bool | None:
+        return None if open_now() - before else True
+
+    await until(closed, what="the end of all connections")
 
 
 async def until(condition: Any, *, what: str, timeout: float = PATIENCE) -> Any:
