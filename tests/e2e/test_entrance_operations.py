@@ -7,9 +7,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from conftest import Kube
 from support.entrance import METHODS, Client
 from support.entrance_process import EntranceProcess, entrance_process
+from support.managed import World
 
 from kairship.wire import Method
 
@@ -17,8 +17,8 @@ AT_ONCE = 16
 
 
 @pytest.fixture
-async def entrance(kube: Kube, tmp_path: Path) -> AsyncIterator[EntranceProcess]:
-    async with entrance_process(kube.connection, tmp_path) as running:
+async def entrance(world: World, tmp_path: Path) -> AsyncIterator[EntranceProcess]:
+    async with entrance_process(world.connection, tmp_path) as running:
         yield running
 
 
