@@ -1,0 +1,1 @@
+"""Global management: identities, groups, roles, workspaces, bindings, sign-in, webhooks and audit."""
