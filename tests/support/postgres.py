@@ -6,7 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -23,23 +23,11 @@ _SETTINGS = {
 }
 
 
-class Server:
-    def __init__(self, socket: Path) -> None:
-        self._socket = socket
-
-    def url(self, database: str) -> str:
-        return f"postgresql://postgres@/{database}?host={self._socket}"
-
-    def create(self, database: str, *, template: str = "template1") -> None:
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        self._execute(statement.format(sql.Identifier(database), sql.Identifier(template)))
-
-    def drop(self, database: str) -> None:
-        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database)))
-
-    def _execute(self, statement: sql.Composable) -> None:
-        with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as connection:
-            connection.execute(statement)
+def empty(url: str, tables: Iterable[str]) -> None:
+    """Far faster than a database for each test."""
+    names = sql.SQL(", ").join(sql.Identifier(table) for table in tables)
+    with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))
 
 
 def programs() -> Path:
@@ -54,7 +42,8 @@ def programs() -> Path:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Server]:
+def running() -> Iterator[str]:
+    """The address of an empty database."""
     # Not below pytest's own directory: the path of a socket has at most 107 characters.
     directory = Path(tempfile.mkdtemp(prefix="kairship-pg-"))
     owner = _owner()
@@ -67,7 +56,7 @@ def running() -> Iterator[Server]:
         options = f"{settings} -c unix_socket_directories='{directory}'"
         _run(owner, "pg_ctl", "--pgdata", data, "--log", log, "--options", options, "--wait", "start")
         try:
-            yield Server(directory)
+            yield f"postgresql://postgres@/postgres?host={directory}"
         finally:
             _run(owner, "pg_ctl", "--pgdata", data, "--mode=immediate", "--wait", "stop")
     finally:

@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from kairship.ghippo.database.schema import audit, audit_ends
+from kairship.ghippo.identifiers import storable
 from kairship.ghippo.sealing import Sealer
 
 _FIRST, _LAST = "first", "last"
@@ -161,9 +162,9 @@ class AuditLog:
 
 
 def _cleaned(entry: Entry) -> Entry:
-    """Names in requests may hold anything. PostgreSQL takes no NUL, and one entry must not stop the others."""
+    """Names in requests may hold anything, and one entry must not stop the others."""
     changes = {
-        name: value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()[: _bound(name)]
+        name: storable(value)[: _bound(name)]
         for name, value in msgspec.structs.asdict(entry).items()
         if isinstance(value, str)
     }

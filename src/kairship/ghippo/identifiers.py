@@ -27,5 +27,10 @@ def new_secret(prefix: str = "") -> str:
     return prefix + secrets.token_urlsafe(32)
 
 
+def storable(text: str) -> str:
+    """Text as every database takes it, whatever somebody sent: what cannot be stored is written out."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+
+
 def hashed(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -34,6 +34,10 @@ def check_policy(password: str, *, name: str) -> None:
         raise Invalid(f"the password {problem}", field="password")
 
 
+def _bytes(password: str) -> bytes:
+    return password.encode("utf-8", "surrogatepass")
+
+
 class Passwords:
     def __init__(self, *, threads: int = 2, waiting: int = 16, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
@@ -45,7 +49,7 @@ class Passwords:
         self._pool.shutdown()
 
     async def hash(self, password: str) -> str:
-        return await self._run(lambda: self._hasher.hash(password))
+        return await self._run(lambda: self._hasher.hash(_bytes(password)))
 
     async def verify(self, stored: str | None, password: str) -> bool:
         """With nothing stored, whoever waits for the answer waits just as long: one call of argon2, whatever it is."""
@@ -59,7 +63,7 @@ class Passwords:
         if self._decoy is None:
             self._decoy = self._hasher.hash("nobody has this password")
         try:
-            return self._hasher.verify(stored or self._decoy, password) and stored is not None
+            return self._hasher.verify(stored or self._decoy, _bytes(password)) and stored is not None
         except (VerificationError, InvalidHashError):
             return False
 

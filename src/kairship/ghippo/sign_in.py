@@ -14,7 +14,7 @@ from kairship.ghippo import access_tokens, device_login, lockout, sessions, user
 from kairship.ghippo.audit import AuditLog, Entry
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import Precondition, Unauthenticated
-from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.identifiers import Now, now, storable
 from kairship.ghippo.passwords import Passwords, check_policy
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.signing import LIFETIME, Claims, Signer
@@ -59,7 +59,7 @@ class SignIn:
 
     async def with_password(self, name: str, password: str, origin: Origin) -> SignedIn:
         """One call of argon2, whether or not there is such a user."""
-        at, name = self._now(), name.strip().lower()
+        at, name = self._now(), storable(name.strip().lower())
         await self._database.write(
             lambda connection: lockout.begin_attempt(connection, name=name, address=origin.address, at=at)
         )

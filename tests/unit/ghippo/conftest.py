@@ -1,7 +1,7 @@
 """A database for each test, of both kinds, and a clock that tests hold in their hands."""
 
 import asyncio
-import uuid
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from support import postgres
 
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
+from kairship.ghippo.database.schema import metadata
 from kairship.ghippo.passwords import Passwords
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.sign_in import SignIn
@@ -33,30 +34,42 @@ class Time:
         self.at += seconds
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[postgres.Server]:
-    with postgres.running() as server:
-        server.create("migrated")
-
-        async def migrate() -> None:
-            database = Database(server.url("migrated"))
+def migrate(url: str) -> None:
+    async def run() -> None:
+        database = Database(url)
+        try:
             await database.open()
+        finally:
             await database.close()
 
-        asyncio.run(migrate())
-        yield server
+    asyncio.run(run())
+
+
+@pytest.fixture(scope="session")
+def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ghippo") / "migrated.db"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    with postgres.running() as url:
+        migrate(url)
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database with all tables."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'ghippo.db'}"
+        path = tmp_path / "ghippo.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_file"), path)
+        yield f"sqlite:///{path}"
         return
-    server: postgres.Server = request.getfixturevalue("postgres_server")
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    server.create(name, template="migrated")
-    yield server.url(name)
-    server.drop(name)
+    url: str = request.getfixturevalue("postgres_url")
+    yield url
+    postgres.empty(url, [table.name for table in metadata.sorted_tables])
 
 
 @pytest.fixture
