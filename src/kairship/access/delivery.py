@@ -62,7 +62,7 @@ class Everything(msgspec.Struct, frozen=True, kw_only=True, tag="everything"):
 
 Delivery = Changes | Everything
 
-_decoder = msgspec.json.Decoder(Delivery)
+_decoder: msgspec.json.Decoder[Delivery] = msgspec.json.Decoder(Delivery)
 
 
 def encode(delivery: Delivery) -> bytes:

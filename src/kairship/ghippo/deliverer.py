@@ -5,6 +5,7 @@ delivery twice as once. A redirect is not followed: it would lead signed binding
 """
 
 import asyncio
+import functools
 
 import aiohttp
 import structlog
@@ -100,17 +101,14 @@ class Deliverer:
         while changes := await self._database.read(lambda connection: webhooks.next_changes(connection, name)):
             await self._post(session, webhook.url, secret, changes)
             last = changes.bindings[-1].spec.sequence
-            await self._database.write(lambda connection, last=last: webhooks.acknowledge(connection, name, last))
+            await self._database.write(functools.partial(webhooks.acknowledge, name=name, sequence=last))
         if self._wall() - webhook.reconciled_at >= EVERYTHING_EVERY:
             await self._deliver_everything(session, name, webhook.url, secret)
 
     async def _deliver_everything(self, session: aiohttp.ClientSession, name: str, url: str, secret: str) -> None:
         after: str | None = ""
         while after is not None:
-            start = after
-            page = await self._database.read(
-                lambda connection, start=start: webhooks.page_of_everything(connection, after=start)
-            )
+            page = await self._database.read(functools.partial(webhooks.page_of_everything, after=after))
             await self._post(session, url, secret, page)
             after = page.upto
         at = self._wall()

@@ -94,7 +94,7 @@ def page_of_everything(connection: sa.Connection, *, after: str) -> Everything:
     return Everything(bindings=_delivered(rows), after=after, upto=upto, sequence=sequence)
 
 
-def acknowledge(connection: sa.Connection, name: str, sequence: int) -> None:
+def acknowledge(connection: sa.Connection, *, name: str, sequence: int) -> None:
     """Never backwards: two replicas may deliver the same."""
     connection.execute(
         sa.update(webhooks)

@@ -88,7 +88,7 @@ async def test_search(audit: AuditLog, ask: Ask) -> None:
     )
 
     async def found(**wanted: object) -> list[object]:
-        return [row.sequence for row in await ask(audit.find, Filter(**wanted))]  # type: ignore[arg-type, attr-defined]
+        return [row.sequence for row in await ask(audit.find, Filter(**wanted))]  # type: ignore[arg-type]
 
     assert await found() == [3, 2, 1]
     assert await found(user="u-2") == await found(failed=True) == await found(action="ghippo.") == [2]
