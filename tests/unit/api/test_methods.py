@@ -14,7 +14,7 @@ VARIABLE = re.compile(r"\{(\w+)\}")
 SERVICES = {
     "Instance", "Cluster", "Apps", "Batch", "Core", "Networking", "Policy", "Autoscaling", "Apiextensions",
     "Aggregation", "CloudShell", "Workspace", "Image", "Insight",
-    "Sessions", "CurrentUser", "Users", "Groups", "Roles", "Bindings", "Workspaces", "Folders", "Webhooks",
+    "Sessions", "CurrentUser", "Rights", "Users", "Groups", "Roles", "Bindings", "Workspaces", "Folders", "Webhooks",
     "IdentityProviders", "Audits",
 }  # fmt: skip
 
