@@ -20,6 +20,7 @@ from kairship.ghippo.database.schema import (
     counters,
     effective_bindings,
     folders,
+    group_members,
     resources,
     roles,
     workspace_resources,
@@ -29,6 +30,7 @@ from kairship.resources import AccessBindingSpec, ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Role, Scope, Subject
 
 _SEQUENCE = "effective"
+_SEEING = "ghippo.workspaces.get"
 _BATCH = 500
 _SUBJECTS = {kind.value: kind for kind in SubjectKind}
 
@@ -196,3 +198,26 @@ def spec_of(row: sa.Row[Any]) -> AccessBindingSpec:
     """A row as it is delivered."""
     spec = msgspec.json.decode(row.spec, type=AccessBindingSpec)
     return msgspec.structs.replace(spec, sequence=row.sequence, revoked=row.revoked)
+
+
+def visible_workspaces(connection: sa.Connection, user: str) -> frozenset[int] | None:
+    """The workspaces that a user may see, by whatever role; None for all of them."""
+    groups = sa.select(group_members.c.group_id).where(group_members.c.user_id == user)
+    own = sa.or_(
+        sa.and_(bindings.c.subject_kind == "User", bindings.c.subject_id == user),
+        sa.and_(bindings.c.subject_kind == "Group", bindings.c.subject_id.in_(groups)),
+    )
+    query = (
+        sa.select(effective_bindings)
+        .join(bindings, bindings.c.id == effective_bindings.c.binding_id)
+        .where(own, effective_bindings.c.revoked.is_(False))
+    )
+    found: set[int] = set()
+    for row in connection.execute(query):
+        spec = spec_of(row)
+        if _SEEING in spec.permissions:
+            if spec.scope.level is ScopeLevel.PLATFORM:
+                return None
+            if spec.scope.workspace:
+                found.add(int(spec.scope.workspace))
+    return frozenset(found)
