@@ -11,7 +11,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 from joserfc import jwt
-from joserfc.errors import JoseError
+from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
@@ -105,13 +105,13 @@ class Issuers:
             await self._fetch_keys(known)
         try:
             claims = self._decode(known, token)
-        except ValueError:  # a key that we do not have
+        except InvalidKeyIdError:
             if self._clock.now() - known.keys_at < _KEYS_AGAIN_AFTER:
                 raise _unbelievable() from None
             await self._fetch_keys(known)
             try:
                 claims = self._decode(known, token)
-            except ValueError as error:
+            except InvalidKeyIdError as error:
                 raise _unbelievable() from error
         registry = JWTClaimsRegistry(
             now=at,
@@ -133,11 +133,14 @@ class Issuers:
         return claims
 
     def _decode(self, known: _Known, token: str) -> dict[str, Any]:
+        """Raises `InvalidKeyIdError` for a key that we do not have, perhaps not yet."""
         if known.keys is None:
             raise _unbelievable()
         try:
             return jwt.decode(token, known.keys, algorithms=ALGORITHMS).claims
-        except JoseError as error:
+        except InvalidKeyIdError:
+            raise
+        except (JoseError, ValueError) as error:
             raise _unbelievable() from error
 
     async def _find(self, issuer: str) -> _Known:
