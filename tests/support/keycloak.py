@@ -44,7 +44,7 @@ def running() -> Iterator[Keycloak]:
             process = subprocess.Popen(
                 [
                     home / "bin/kc.sh", "start", "--optimized", "--http-enabled=true", "--hostname-strict=false",
-                    "--http-host=127.0.0.1", f"--http-port={port}",
+                    "--cache=local", "--http-host=127.0.0.1", f"--http-port={port}",
                 ],
                 env=_ENVIRONMENT
                 | {"KC_BOOTSTRAP_ADMIN_USERNAME": "root", "KC_BOOTSTRAP_ADMIN_PASSWORD": password},
@@ -88,7 +88,7 @@ def _built() -> Path:
             archive.extractall(fresh)
         home = Path(fresh) / _NAME
         (home / "bin/kc.sh").chmod(0o755)
-        _run(fresh, home / "bin/kc.sh", "build", "--db=dev-mem", "--cache=local")
+        _run(fresh, home / "bin/kc.sh", "build", "--db=dev-mem")
         with contextlib.suppress(OSError):  # another process was faster
             home.rename(ready)
     return ready

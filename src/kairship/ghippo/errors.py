@@ -17,13 +17,16 @@ GhippoError
 
 from typing import ClassVar
 
+_LONGEST = 500
+
 
 class GhippoError(Exception):
     code: ClassVar[int]
 
     def __init__(self, message: str, *, field: str = "", retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        # It may quote the request, which may be of any length.
+        self.message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        super().__init__(self.message)
         self.field = field
         self.retry_after = retry_after
 

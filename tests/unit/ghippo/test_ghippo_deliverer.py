@@ -177,7 +177,9 @@ async def test_everything_comes_in_pages_that_leave_no_gap(ask: Ask, ann: str, m
     monkeypatch.setattr(webhooks, "BATCH", 2)
     for number in range(5):
         await give(ask, ann, f"n{number}")
-    names, after, pages = [], "", 0
+    names: list[str] = []
+    after: str | None = ""
+    pages = 0
     while after is not None:
         page = await ask(webhooks.page_of_everything, after=after)
         assert page.after == after

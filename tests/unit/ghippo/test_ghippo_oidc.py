@@ -278,7 +278,8 @@ async def test_the_secret_does_not_follow_to_another_issuer(journey: Journey, as
 @pytest.mark.parametrize(
     "change",
     [{"name": "Corp"}, {"name": ""}, {"issuer": "http://login.example.com"}, {"issuer": "https://x/?y"},
-     {"client_id": ""}, {"redirect_uris": ()}, {"redirect_uris": ("javascript:alert(1)",)}, {"groups_claim": "x" * 129}],
+     {"client_id": ""}, {"redirect_uris": ()}, {"redirect_uris": ("javascript:alert(1)",)},
+     {"groups_claim": "x" * 129}],
 )  # fmt: skip
 def test_settings_that_are_refused(change: dict[str, Any]) -> None:
     good = Settings(name="corp", issuer="https://login.example.com", client_id="k", redirect_uris=(BACK,))

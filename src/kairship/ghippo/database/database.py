@@ -19,7 +19,7 @@ import structlog
 from alembic.config import Config
 from sqlalchemy.engine import URL, make_url
 
-from kairship.ghippo.errors import Unavailable
+from kairship.ghippo.errors import Invalid, Unavailable
 
 T = TypeVar("T")
 
@@ -66,6 +66,8 @@ class Database:
         except sa.exc.OperationalError as error:
             log.warning("the database does not answer", error=type(error.orig).__name__)
             raise Unavailable("the database does not answer; try again in a moment", retry_after=1.0) from None
+        except sa.exc.DataError:
+            raise Invalid("the request holds a text or number that cannot be stored, such as a NUL character") from None
         except sa.exc.DBAPIError as error:
             # What PostgreSQL says of a refused row is the whole row: hashes and sealed secrets are not for logs.
             raise DatabaseDefectError(type(error.orig).__name__) from None
