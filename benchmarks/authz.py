@@ -40,6 +40,7 @@ def binding(number: int, random_: random.Random) -> Binding:
             role=RoleField(id=role.id),
             scope=Scope(level=level, instance=instance, instance_uid=f"uid-{instance}", namespace=namespace),
             origin=Origin(kind=OriginKind.WORKSPACE, id="7"),
+            sequence=number + 1,
             permissions=permissions_of(role),
         ),
     )

@@ -1,21 +1,29 @@
 """The authoriser follows a real API server: rights come and go with bindings, and without contact it fails closed."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from support import our_kinds
 from support.our_kinds import SERVED, Kube, binding, instance, own_objects, until
 from support.relay import Relay, relay_to
 from yarl import URL
 
-from kairship.access import Caller, Feed, Verdict, feed
-from kairship.access.delivery import Delivered
+from kairship.access import Binding, BindingStore, Caller, Feed, Verdict, feed
+from kairship.access.delivery import Delivered, Receiver
+from kairship.ghippo import bindings, registry, users, webhooks, workspaces
+from kairship.ghippo.database import Database
+from kairship.ghippo.deliverer import Deliverer
+from kairship.ghippo.sealing import Sealer
 from kairship.kube import Client, Conflict, Invalid
-from kairship.reconcile import Metrics, SystemClock
+from kairship.reconcile import Backoff, Metrics, SystemClock
 from kairship.resources import AccessBindingSpec
 
 GET, CREATE = "kairship.deployments.get", "kairship.deployments.create"
@@ -144,3 +152,119 @@ async def test_what_global_management_delivers_is_what_the_api_server_takes(clie
         await client.create(SERVED["AccessBinding"], whole)
         with pytest.raises((Invalid, Conflict)):
             await client.patch(SERVED["AccessBinding"], own, {"spec": {"sequence": 4, "revoked": True}})
+
+
+class Receiving:
+    """The receiver of a webhook, as the entrance is one: it verifies, stores, and acknowledges after that."""
+
+    def __init__(self, store: BindingStore) -> None:
+        self.receiver = Receiver()
+        self._store = store
+        self._lose = 1
+
+    async def take(self, request: web.Request) -> web.Response:
+        delivery = self.receiver.read(request.headers, await request.read(), at=time.time())
+        await self._store.take(delivery)
+        if self._lose:  # an acknowledgement that never arrives
+            self._lose -= 1
+            return web.Response(status=500)
+        return web.Response(status=204)
+
+
+class Mine:
+    """Bindings of this test. Others have theirs in the same cluster, which global management does not know of."""
+
+    def __init__(self, found: Feed, *subjects: str) -> None:
+        self._found = found
+        self._subjects = subjects
+
+    def stored(self, name: str) -> Binding | None:
+        return self._found.stored(name)
+
+    def all_stored(self) -> list[Binding]:
+        return [each for each in self._found.all_stored() if each.spec.subject.id in self._subjects]
+
+
+@asynccontextmanager
+async def served(receiving: Receiving) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_post("/bindings", receiving.take)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        yield str(server.make_url("/bindings"))
+    finally:
+        await server.close()
+
+
+async def test_from_global_management_to_the_authoriser(client: Client, tmp_path: Path) -> None:
+    """A role on a workspace is a right on the instance that it holds, and none any more when it is taken away."""
+    database, sealer = Database(f"sqlite:///{tmp_path / 'ghippo.db'}"), Sealer(Sealer.generate_key())
+    await database.open()
+
+    async def do(work: Callable[..., Any], **named: Any) -> Any:
+        return await database.write(lambda connection: work(connection, at=int(time.time()), **named))
+
+    async with own_objects(client) as own, following(client) as found:
+        made = await client.create(SERVED["Instance"], instance(own))
+        await do(registry.register, name=own, uid=made["metadata"]["uid"])
+        user = await do(users.create, name="ann")
+        shop = await do(workspaces.create, name="shop", alias="", folder=None)
+        ann = Caller(user)
+        receiving = Receiving(BindingStore(client, Mine(found, user, own)))
+        deliverer = Deliverer(database, sealer, backoff=Backoff(0.05, 0.2))
+
+        async def allowed() -> bool:
+            return found.authoriser.on_instance(ann, GET, own, "web") is Verdict.ALLOWED
+
+        async def hidden() -> bool:
+            return found.authoriser.on_instance(ann, GET, own, "web") is Verdict.HIDDEN
+
+        async def stray_allowed() -> bool:
+            return found.authoriser.on_instance(Caller(own), GET, own) is Verdict.ALLOWED
+
+        async def stray_hidden() -> bool:
+            return not await stray_allowed()
+
+        async with served(receiving) as url:
+            secret = await database.write(lambda connection: webhooks.create(connection, sealer, name="k", url=url))
+            receiving.receiver = Receiver(secret)
+            running = asyncio.ensure_future(deliverer.run())
+            try:
+                target = bindings.Target(kind="Workspace", id=str(shop))
+                given = await do(bindings.create, subject_kind="User", subject_id=user, role="viewer", target=target)
+                held = await do(hold, workspace=shop, instance=own)
+                deliverer.wake()
+                await until(allowed, what="the right has arrived")
+                await do(let_go, workspace=shop, resource=held)
+                deliverer.wake()
+                await until(hidden, what="what the workspace let go is gone")
+                await do(hold, workspace=shop, instance=own)
+                deliverer.wake()
+                await until(allowed, what="the right is back")
+                # Somebody made a binding by hand, or a backup of the database was restored: not for long.
+                scope = {"level": "Instance", "instance": own, "instanceUid": made["metadata"]["uid"]}
+                stray = binding(own, subject={"kind": "User", "id": own}, scope=scope, permissions=[GET])
+                await client.create(SERVED["AccessBinding"], stray)
+                await until(stray_allowed, what="the stray binding counts")
+                await database.write(lambda connection: webhooks.note_reconciled(connection, "k", at=0))
+                await until(stray_hidden, what="the stray binding is withdrawn")
+                assert await allowed()
+                await do(bindings.delete, identifier=given)
+                deliverer.wake()
+                await until(hidden, what="the right is taken away")
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+        for each in (await client.list(SERVED["AccessBinding"])).items:
+            if each["metadata"]["name"].startswith(given):
+                await client.delete(SERVED["AccessBinding"], each["metadata"]["name"])
+    await database.close()
+
+
+def hold(connection: Any, *, workspace: int, instance: str, at: int) -> str:
+    return workspaces.add(connection, workspace, instance=instance, namespace="", at=at)
+
+
+def let_go(connection: Any, *, workspace: int, resource: str, at: int) -> None:
+    workspaces.remove(connection, workspace, resource, at=at)

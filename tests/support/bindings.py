@@ -36,6 +36,7 @@ def bind(
             role=RoleField(id=what.id if isinstance(what, Role) else "custom"),
             scope=scope,
             origin=Origin(kind=OriginKind.RESOURCE),
+            sequence=1,
             permissions=granted,
             revoked=revoked,
         ),

@@ -4,6 +4,7 @@
     proxy        the permission that a request of Kubernetes itself needs
     Authoriser   decides from memory; `Gate` applies it to methods of the API, `Feed` keeps it up to date
     Caller       who asks: a user with groups, and perhaps a token that is for less
+    delivery     how bindings come from global management, signed; `BindingStore` keeps them as custom resources
 
 Everything runs in one event loop. Nothing but the feed does input or output.
 """
@@ -21,12 +22,14 @@ from kairship.access.namespaces import is_reserved
 from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.roles import Role
 from kairship.access.rules import Rule
+from kairship.access.storing import BindingStore
 from kairship.access.table import Permission, permissions, permissions_of
 
 __all__ = [
     "Attributes",
     "Authoriser",
     "Binding",
+    "BindingStore",
     "Caller",
     "Everyone",
     "Explanation",

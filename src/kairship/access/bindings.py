@@ -35,6 +35,7 @@ class BindingSpec(msgspec.Struct):
     role: Role
     scope: Scope
     origin: Origin
+    sequence: int
     permissions: frozenset[str] = frozenset()
     revoked: bool = False
 

@@ -6,15 +6,16 @@ closed when there is no answer.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kairship.access.authoriser import Authoriser, KnownInstances
 from kairship.access.bindings import Binding
 from kairship.access.freshness import Freshness
 from kairship.access.holdings import Holdings
+from kairship.access.storing import BINDING
 from kairship.kube import Client, KubeError, Resource
 from kairship.reconcile import Change, Clock, MetadataOnly, Metrics, Pace, Reflector, Selection
-from kairship.resources import ACCESS_BINDINGS, INSTANCES, Definition
+from kairship.resources import INSTANCES
 
 PROBE_EVERY = 2.0
 PROBE_TIMEOUT = 3.0
@@ -22,12 +23,7 @@ PROBE_TIMEOUT = 3.0
 _PACE = Pace(watch_timeout=60.0, inactivity_timeout=90.0)
 
 
-def _resource(definition: Definition) -> Resource:
-    return Resource.of(definition.api_version, definition.plural, kind=definition.kind, namespaced=False)
-
-
-BINDING = _resource(ACCESS_BINDINGS)
-INSTANCE = _resource(INSTANCES)
+INSTANCE = Resource.of(INSTANCES.api_version, INSTANCES.plural, kind=INSTANCES.kind, namespaced=False)
 
 
 class Feed:
@@ -49,6 +45,12 @@ class Feed:
     def on_loss(self, listener: Callable[[Binding], None]) -> None:
         """Hears of every binding that ended or changed, in this event loop: whoever holds streams open closes them."""
         self._listeners.append(listener)
+
+    def stored(self, name: str) -> Binding | None:
+        return self._bindings.store.get(name)
+
+    def all_stored(self) -> Iterator[Binding]:
+        return iter(self._bindings.store)
 
     async def wait_synced(self) -> None:
         await self._bindings.wait_synced()
