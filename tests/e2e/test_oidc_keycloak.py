@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from argon2 import PasswordHasher
 from support import keycloak
+from yarl import URL
 
 from kairship.ghippo import groups, identity_providers, users
 from kairship.ghippo.audit import AuditLog
@@ -120,8 +121,9 @@ class Administration:
 
 
 @pytest.fixture
-async def browser() -> AsyncIterator[aiohttp.ClientSession]:
-    jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address without a name
+async def browser(server: keycloak.Keycloak) -> AsyncIterator[aiohttp.ClientSession]:
+    # As browsers do: an address without a name may set cookies, and loopback is as good as TLS.
+    jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=URL(server.url))
     async with aiohttp.ClientSession(cookie_jar=jar, timeout=aiohttp.ClientTimeout(total=60)) as session:
         yield session
 

@@ -7,6 +7,7 @@ import msgspec
 import sqlalchemy as sa
 
 from kairship.access import permissions
+from kairship.ghippo import directory
 from kairship.ghippo.database.schema import access_tokens, users
 from kairship.ghippo.errors import Invalid, NotFound, Precondition
 from kairship.ghippo.identifiers import hashed, new_id, new_secret
@@ -63,6 +64,7 @@ def issue(connection: sa.Connection, user: str, *, name: str, granted: Sequence[
             expires_at=at + days * 86400,
         )
     )
+    directory.note(connection, "token", [identifier], at=at)
     return Issued(identifier, token)
 
 
@@ -98,9 +100,10 @@ def note_use(connection: sa.Connection, identifier: str, *, at: int) -> None:
     )
 
 
-def revoke(connection: sa.Connection, user: str, identifier: str) -> None:
+def revoke(connection: sa.Connection, user: str, identifier: str, *, at: int) -> None:
     gone = connection.execute(
         sa.delete(access_tokens).where(access_tokens.c.id == identifier, access_tokens.c.user_id == user)
     )
     if not gone.rowcount:
         raise NotFound("there is no such access token")
+    directory.note(connection, "token", [identifier], at=at)

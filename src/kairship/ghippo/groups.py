@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.ghippo import bindings, users
+from kairship.ghippo import bindings, directory, users
 from kairship.ghippo.database import schema
 from kairship.ghippo.database.schema import group_members, groups
 from kairship.ghippo.errors import Exists, NotFound, Precondition
@@ -53,6 +53,8 @@ def delete(connection: sa.Connection, identifier: str, *, at: int) -> None:
             "without this group nobody could administer the platform; make somebody Platform Admin first"
         )
     bindings.remove_of_subject(connection, "Group", identifier, at=at)
+    members = sa.select(group_members.c.user_id).where(group_members.c.group_id == identifier)
+    directory.note(connection, "user", connection.execute(members).scalars().all(), at=at)
     connection.execute(sa.delete(groups).where(groups.c.id == identifier))
 
 
@@ -67,21 +69,23 @@ def members(connection: sa.Connection, identifier: str, page: Page) -> tuple[Seq
     return select_page(connection, query, page, names=[schema.users.c.name, schema.users.c.display_name])
 
 
-def add_member(connection: sa.Connection, identifier: str, user: str) -> None:
+def add_member(connection: sa.Connection, identifier: str, user: str, *, at: int) -> None:
     """Putting somebody in twice is putting them in once."""
     _refuse_if_of_provider(get(connection, identifier))
     users.get(connection, user)
     if not _is_member(connection, identifier, user):
         connection.execute(sa.insert(group_members).values(group_id=identifier, user_id=user))
+        directory.note(connection, "user", [user], at=at)
 
 
-def remove_member(connection: sa.Connection, identifier: str, user: str) -> None:
+def remove_member(connection: sa.Connection, identifier: str, user: str, *, at: int) -> None:
     _refuse_if_of_provider(get(connection, identifier))
     if not _is_member(connection, identifier, user):
         raise NotFound("this user is not in the group")
     if bindings.would_lose_admins(connection, without_user=user, in_group=identifier):
         raise Precondition("this is the last Platform Admin who can sign in; make somebody else one first")
     _remove(connection, identifier, user)
+    directory.note(connection, "user", [user], at=at)
 
 
 def follow_claims(connection: sa.Connection, user: str, *, provider: str, names: Iterable[str], at: int) -> None:
@@ -100,6 +104,8 @@ def follow_claims(connection: sa.Connection, user: str, *, provider: str, names:
         _remove(connection, identifier, user)
     for identifier in wanted - present:
         connection.execute(sa.insert(group_members).values(group_id=identifier, user_id=user))
+    if present != wanted:
+        directory.note(connection, "user", [user], at=at)
 
 
 def _is_member(connection: sa.Connection, identifier: str, user: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from kairship.ghippo import directory
 from kairship.ghippo.database.schema import sessions, users
 from kairship.ghippo.errors import NotFound, Unauthenticated
 from kairship.ghippo.identifiers import hashed, new_id, new_secret
@@ -38,7 +39,7 @@ def begin(connection: sa.Connection, user: str, *, address: str, agent: str, at:
     connection.execute(sa.delete(sessions).where(_over(at)))
     oldest = sa.select(sessions.c.id).where(sessions.c.user_id == user).order_by(sessions.c.last_used_at.desc())
     for identifier in connection.execute(oldest.offset(MOST - 1)).scalars().all():
-        connection.execute(sa.delete(sessions).where(sessions.c.id == identifier))
+        end(connection, user, identifier, at=at)
     identifier, secret = new_id("s"), new_secret("ksr_")
     connection.execute(
         sa.insert(sessions).values(
@@ -70,6 +71,7 @@ def refresh(connection: sa.Connection, secret: str, *, at: int) -> Opened | None
     over = row.expires_at <= at or row.last_used_at + IDLE <= at
     if used_before or over or row.disabled:
         connection.execute(sa.delete(sessions).where(sessions.c.id == row.id))
+        directory.note(connection, "session", [row.id], at=at)
         return None
     fresh = new_secret("ksr_")
     connection.execute(
@@ -85,11 +87,12 @@ def of_user(connection: sa.Connection, user: str, *, at: int) -> Sequence[sa.Row
     return connection.execute(query.order_by(sessions.c.last_used_at.desc())).all()
 
 
-def end(connection: sa.Connection, user: str, identifier: str) -> None:
+def end(connection: sa.Connection, user: str, identifier: str, *, at: int) -> None:
     """Of a user's own: the identifier of another's is unknown here."""
     gone = connection.execute(sa.delete(sessions).where(sessions.c.id == identifier, sessions.c.user_id == user))
     if not gone.rowcount:
         raise NotFound("there is no such session")
+    directory.note(connection, "session", [identifier], at=at)
 
 
 def check_lives(connection: sa.Connection, identifier: str, *, at: int) -> None:

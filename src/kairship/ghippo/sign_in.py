@@ -128,7 +128,7 @@ class SignIn:
         def work(connection: sa.Connection) -> None:
             lockout.succeeded(connection, name=found.name, address=origin.address)
             users.set_password(connection, user, fresh, must_change=False)
-            users.end_sessions(connection, user, but=session)
+            users.end_sessions(connection, user, but=session, at=at)
             self._audit.append(
                 connection, [self._entry(found.name, origin, user=user, action="ghippo.self.update", object="password")]
             )
@@ -143,7 +143,7 @@ class SignIn:
 
         def work(connection: sa.Connection) -> None:
             users.set_password(connection, user, fresh, must_change=True)
-            users.end_sessions(connection, user)
+            users.end_sessions(connection, user, at=self._now())
 
         await self._database.write(work)
 

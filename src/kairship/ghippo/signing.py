@@ -12,6 +12,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, OKPKey
 
+from kairship.ghippo import directory
 from kairship.ghippo.database.schema import signing_keys
 from kairship.ghippo.errors import Unauthenticated
 from kairship.ghippo.sealing import Sealer
@@ -57,6 +58,7 @@ class Signer:
             connection.execute(
                 sa.insert(signing_keys).values(id=key.kid, sealed_key=sealer.seal(_private(key)), created_at=at)
             )
+            directory.note(connection, "keys", [str(key.kid)], at=at)
             rows = connection.execute(sa.select(signing_keys).order_by(signing_keys.c.created_at.desc())).all()
         for successor, row in itertools.pairwise(rows):
             if successor.created_at + _KEPT < at:

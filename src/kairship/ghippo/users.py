@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.ghippo import bindings
+from kairship.ghippo import bindings, directory
 from kairship.ghippo.database.schema import access_tokens, group_members, sessions, users
 from kairship.ghippo.errors import Exists, Invalid, NotFound, Precondition
 from kairship.ghippo.identifiers import new_id
@@ -60,6 +60,7 @@ def create(
             )
     except IntegrityError as error:
         raise Exists(f"there is a user {name} already; choose another name", field="name") from error
+    directory.note(connection, "user", [identifier], at=at)
     return identifier
 
 
@@ -88,12 +89,16 @@ def groups_of(connection: sa.Connection, identifiers: Sequence[str]) -> dict[str
     return found
 
 
-def update(connection: sa.Connection, identifier: str, *, display_name: str, email: str, disabled: bool) -> None:
+def update(
+    connection: sa.Connection, identifier: str, *, display_name: str, email: str, disabled: bool, at: int
+) -> None:
     user = get(connection, identifier)
     if disabled and not user.disabled:
         _refuse_to_lose_the_last_admin(connection, identifier)
-        end_sessions(connection, identifier)
-        connection.execute(sa.delete(access_tokens).where(access_tokens.c.user_id == identifier))
+        end_sessions(connection, identifier, at=at)
+        _end_tokens(connection, identifier, at=at)
+    if disabled != user.disabled:
+        directory.note(connection, "user", [identifier], at=at)
     connection.execute(
         sa.update(users)
         .where(users.c.id == identifier)
@@ -127,15 +132,28 @@ def exist(connection: sa.Connection) -> bool:
     return connection.execute(sa.select(users.c.id).limit(1)).first() is not None
 
 
-def end_sessions(connection: sa.Connection, identifier: str, *, but: str = "") -> None:
-    connection.execute(sa.delete(sessions).where(sessions.c.user_id == identifier, sessions.c.id != but))
+def end_sessions(connection: sa.Connection, identifier: str, *, at: int, but: str = "") -> None:
+    ending = sa.and_(sessions.c.user_id == identifier, sessions.c.id != but)
+    ended = connection.execute(sa.select(sessions.c.id).where(ending)).scalars().all()
+    connection.execute(sa.delete(sessions).where(ending))
+    directory.note(connection, "session", ended, at=at)
 
 
 def delete(connection: sa.Connection, identifier: str, *, at: int) -> None:
     get(connection, identifier)
     _refuse_to_lose_the_last_admin(connection, identifier)
     bindings.remove_of_subject(connection, "User", identifier, at=at)
+    end_sessions(connection, identifier, at=at)
+    _end_tokens(connection, identifier, at=at)
     connection.execute(sa.delete(users).where(users.c.id == identifier))
+    directory.note(connection, "user", [identifier], at=at)
+
+
+def _end_tokens(connection: sa.Connection, identifier: str, *, at: int) -> None:
+    of_user = access_tokens.c.user_id == identifier
+    ended = connection.execute(sa.select(access_tokens.c.id).where(of_user)).scalars().all()
+    connection.execute(sa.delete(access_tokens).where(of_user))
+    directory.note(connection, "token", ended, at=at)
 
 
 def _refuse_to_lose_the_last_admin(connection: sa.Connection, identifier: str) -> None:

@@ -44,7 +44,7 @@ async def test_disabling_ends_sessions_and_tokens(ask: Ask, time: Time) -> None:
     ann = await ask.timed(users.create, name="ann")
     await ask.timed(sessions.begin, ann, address="::1", agent="test")
     issued = await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=1)
-    await ask(users.update, ann, display_name="", email="", disabled=True)
+    await ask.timed(users.update, ann, display_name="", email="", disabled=True)
     assert await ask.timed(sessions.of_user, ann) == []
     assert await ask.timed(access_tokens.find, issued.token) is None
 
@@ -52,7 +52,7 @@ async def test_disabling_ends_sessions_and_tokens(ask: Ask, time: Time) -> None:
 async def test_deleting_a_user_takes_everything_of_it(ask: Ask) -> None:
     ann = await ask.timed(users.create, name="ann")
     group = await ask.timed(groups.create, name="devs")
-    await ask(groups.add_member, group, ann)
+    await ask.timed(groups.add_member, group, ann)
     issued = await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=1)
     binding = await ask.timed(
         bindings.create, subject_kind="User", subject_id=ann, role="viewer", target=bindings.PLATFORM
@@ -80,17 +80,17 @@ async def test_the_last_administrator_stays(ask: Ask) -> None:
     with pytest.raises(Precondition, match="last Platform Admin"):
         await ask.timed(users.delete, ann)
     with pytest.raises(Precondition, match="last Platform Admin"):
-        await ask(users.update, ann, display_name="", email="", disabled=True)
+        await ask.timed(users.update, ann, display_name="", email="", disabled=True)
     with pytest.raises(Precondition, match="nobody could administer"):
         await ask.timed(bindings.delete, binding)
     group = await ask.timed(groups.create, name="ops")
     await make_admin(ask, group, "Group")
     with pytest.raises(Precondition):  # the group is empty
         await ask.timed(users.delete, ann)
-    await ask(groups.add_member, group, bob)
+    await ask.timed(groups.add_member, group, bob)
     await ask.timed(bindings.delete, binding)
     with pytest.raises(Precondition):
-        await ask(groups.remove_member, group, bob)
+        await ask.timed(groups.remove_member, group, bob)
     with pytest.raises(Precondition):
         await ask.timed(groups.delete, group)
     with pytest.raises(Precondition):
@@ -107,7 +107,7 @@ async def test_a_group_of_an_identity_provider_is_decided_there(ask: Ask) -> Non
     ]  # fmt: skip
     [corp] = [row.id for row in found if row.provider and row.name == "devs"]
     with pytest.raises(Precondition, match="corp decides"):
-        await ask(groups.add_member, corp, ann)
+        await ask.timed(groups.add_member, corp, ann)
     await ask.timed(groups.follow_claims, ann, provider="corp", names=["ops"])
     assert (await ask(groups.get, corp)).size == 0
 

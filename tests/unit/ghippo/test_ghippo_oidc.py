@@ -200,7 +200,7 @@ async def test_names_and_addresses_lead_to_nobody_who_exists(journey: Journey, a
 
 async def test_a_disabled_user_stays_out(journey: Journey, ask: Ask) -> None:
     signed = await journey()
-    await ask(users.update, signed.user, display_name="", email="", disabled=True)
+    await ask.timed(users.update, signed.user, display_name="", email="", disabled=True)
     with pytest.raises(Unauthenticated, match="disabled"):
         await journey()
 

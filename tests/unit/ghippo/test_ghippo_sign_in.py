@@ -181,8 +181,8 @@ async def test_nobody_ends_the_session_of_another(ask: Ask, sign_in: SignIn, ann
     signed = await sign_in.with_password("ann", GOOD, HERE)
     sid = (await claims_of(sign_in, signed.token, time)).sid
     with pytest.raises(NotFound):
-        await ask(sessions.end, bob, sid)
-    await ask(sessions.end, ann, sid)
+        await ask.timed(sessions.end, bob, sid)
+    await ask.timed(sessions.end, ann, sid)
     with pytest.raises(Unauthenticated):
         await ask.timed(sessions.check_lives, sid)
 
@@ -204,7 +204,7 @@ async def test_changing_the_password_ends_the_other_sessions(sign_in: SignIn, an
 
 async def test_a_disabled_user_cannot_come_in_by_any_door(sign_in: SignIn, ann: str, ask: Ask) -> None:
     signed = await sign_in.with_password("ann", GOOD, HERE)
-    await ask(users.update, ann, display_name="", email="", disabled=True)
+    await ask.timed(users.update, ann, display_name="", email="", disabled=True)
     with pytest.raises(Unauthenticated, match="name or the password"):
         await sign_in.with_password("ann", GOOD, HERE)
     with pytest.raises(Unauthenticated):
@@ -274,8 +274,8 @@ async def test_access_tokens_are_revoked_by_their_owner_only(sign_in: SignIn, an
     bob = await ask.timed(users.create, name="bob")
     issued = await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=30)
     with pytest.raises(NotFound):
-        await ask(access_tokens.revoke, bob, issued.id)
-    await ask(access_tokens.revoke, ann, issued.id)
+        await ask.timed(access_tokens.revoke, bob, issued.id)
+    await ask.timed(access_tokens.revoke, ann, issued.id)
     with pytest.raises(Unauthenticated):
         await sign_in.with_access_token(issued.token)
     for days in (0, -1, 366):

@@ -282,4 +282,14 @@ audit_ends = Table(
     comment="Where the chain begins (older entries were let go) and where it ends: a cut at either end shows.",
 )
 
+identity_changes = Table(
+    "identity_changes",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    _required("kind", String(8)),
+    _required("id", Identifier),
+    _required("at", BigInteger),
+    Index(None, "at"),
+)
+
 counters = Table("counters", metadata, Column("name", String(32), primary_key=True), _required("value", BigInteger))

@@ -78,7 +78,9 @@ class CurrentUser:
         return ListSessionsResponse(items=items)
 
     async def delete_session(self, request: DeleteSessionRequest, call: Call) -> Empty:
-        await self._database.write(lambda connection: sessions.end(connection, call.caller.id, request.id))
+        await self._database.write(
+            lambda connection: sessions.end(connection, call.caller.id, request.id, at=self._now())
+        )
         return Empty()
 
     async def list_access_tokens(self, request: ListAccessTokensRequest, call: Call) -> ListAccessTokensResponse:
@@ -107,5 +109,7 @@ class CurrentUser:
         return await self._database.write(work)
 
     async def delete_access_token(self, request: DeleteAccessTokenRequest, call: Call) -> Empty:
-        await self._database.write(lambda connection: access_tokens.revoke(connection, call.caller.id, request.id))
+        await self._database.write(
+            lambda connection: access_tokens.revoke(connection, call.caller.id, request.id, at=self._now())
+        )
         return Empty()

@@ -77,11 +77,13 @@ class Groups:
     async def add_group_member(self, request: AddGroupMemberRequest, call: Call) -> Empty:
         def work(connection: sa.Connection) -> None:
             escalation.check_may_become(connection, call.caller.id, group=request.id)
-            groups.add_member(connection, request.id, request.user)
+            groups.add_member(connection, request.id, request.user, at=self._now())
 
         await self._database.write(work)
         return Empty()
 
     async def remove_group_member(self, request: RemoveGroupMemberRequest, call: Call) -> Empty:
-        await self._database.write(lambda connection: groups.remove_member(connection, request.id, request.user))
+        await self._database.write(
+            lambda connection: groups.remove_member(connection, request.id, request.user, at=self._now())
+        )
         return Empty()

@@ -60,7 +60,7 @@ class Sessions:
 
     async def logout(self, request: LogoutRequest, call: Call) -> Empty:
         session = require_session(call)
-        await self._database.write(lambda connection: sessions.end(connection, call.caller.id, session))
+        await self._database.write(lambda connection: sessions.end(connection, call.caller.id, session, at=self._now()))
         return Empty()
 
     async def begin_device_login(self, request: BeginDeviceLoginRequest, call: Call) -> BeginDeviceLoginResponse:

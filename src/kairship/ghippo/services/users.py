@@ -93,6 +93,7 @@ class Users:
                 display_name=request.display_name,
                 email=request.email,
                 disabled=request.disabled,
+                at=self._now(),
             )
             return read_user(connection, request.id)
 

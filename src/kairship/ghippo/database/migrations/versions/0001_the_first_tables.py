@@ -92,6 +92,15 @@ def upgrade() -> None:
         sa.UniqueConstraint("provider", "name", name=op.f("uq_groups_provider_name")),
     )
     op.create_table(
+        "identity_changes",
+        sa.Column("revision", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("kind", sa.String(length=8), nullable=False),
+        sa.Column("id", sa.String(length=128), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("revision", name=op.f("pk_identity_changes")),
+    )
+    op.create_index(op.f("ix_identity_changes_at"), "identity_changes", ["at"], unique=False)
+    op.create_table(
         "identity_providers",
         sa.Column("name", sa.String(length=63), nullable=False),
         sa.Column("display_name", sa.Text(), server_default="", nullable=False),
