@@ -2,8 +2,8 @@
 
 The entrance takes a snapshot and then follows the changes. Domain functions note what they changed in the transaction
 in which they change it (`note`), so nothing is told that did not happen, and nothing is kept back that did. A change
-names what changed, and its state is read when it is told: many changes of one user are one. Followers that were away for
-too long take a new snapshot. Functions of a connection.
+names what changed, and its state is read when it is told: many changes of one user are one. Followers that were away
+for too long take a new snapshot. Functions of a connection.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
