@@ -1,13 +1,15 @@
-"""What a decision of the authoriser costs, at 10 to 50,000 bindings, and what the bindings cost in memory.
+"""What a decision of the authoriser costs, at 10 to 50,000 bindings, what the bindings cost in memory, and sign-ins.
 
     python benchmarks/authz.py
 
 Target: a decision in at most 5 µs at 5,000 bindings, for a caller in ten groups.
 """
 
+import asyncio
 import gc
 import itertools
 import random
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -16,6 +18,13 @@ import report
 
 from kairship.access import Authoriser, Binding, Caller, Freshness, Holdings, KnownInstances, Role, permissions_of
 from kairship.access.bindings import BindingSpec
+from kairship.ghippo.audit import AuditLog
+from kairship.ghippo.database import Database
+from kairship.ghippo.first_run import create_admin
+from kairship.ghippo.passwords import Passwords
+from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.sign_in import Origin as From
+from kairship.ghippo.sign_in import SignIn
 from kairship.reconcile import Metadata, SystemClock
 from kairship.resources import ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
@@ -25,6 +34,7 @@ SIZES = (10, 1_000, 5_000, 50_000)
 INSTANCES = 100
 GROUPS_OF_CALLER = 10
 ROUNDS = 50_000
+SIGN_INS, AT_ONCE = 40, 4
 
 
 def binding(number: int, random_: random.Random) -> Binding:
@@ -107,6 +117,23 @@ def measure(size: int) -> dict[str, float]:
     }
 
 
+async def sign_ins_per_second() -> float:
+    """With argon2 as it is meant to be: it is slow on purpose."""
+    with tempfile.TemporaryDirectory(prefix="kairship-bench-") as directory:
+        database = Database(f"sqlite:///{directory}/ghippo.db")
+        passwords, sealer = Passwords(), Sealer(Sealer.generate_key())
+        await database.open()
+        password = await create_admin(database, passwords)
+        sign_in = SignIn(database, passwords, sealer, AuditLog(sealer))
+        begin = time.perf_counter()
+        for _ in range(SIGN_INS // AT_ONCE):
+            await asyncio.gather(*(sign_in.with_password("admin", password or "", From()) for _ in range(AT_ONCE)))
+        seconds = time.perf_counter() - begin
+        await database.close()
+        passwords.close()
+    return SIGN_INS / seconds
+
+
 if __name__ == "__main__":
     figures = {size: measure(size) for size in SIZES}
     columns = ["bindings", *next(iter(figures.values()))]
@@ -117,8 +144,10 @@ if __name__ == "__main__":
     )
     smallest, largest = itertools.islice(figures.values(), 1), figures[SIZES[-1]]
     ratio = largest["decision_p50_us"] / next(smallest)["decision_p50_us"]
+    sign_ins = asyncio.run(sign_ins_per_second())
+    report.table("sign-ins", ["", "per second"], [[f"{AT_ONCE} at once, two threads", f"{sign_ins:.1f}"]])
     report.write(
         "authz",
-        figures={str(size): row for size, row in figures.items()},
+        figures={"bindings": {str(size): row for size, row in figures.items()}, "sign_ins_per_second": sign_ins},
         ratios={"decision_at_50000_against_10": round(ratio, 2)},
     )
