@@ -107,7 +107,8 @@ class SignIn:
         bearer = await self._database.read(lambda connection: access_tokens.find(connection, token, at=at))
         if bearer is None:
             raise Unauthenticated("the access token is unknown, expired or revoked; create another")
-        await self._database.write(lambda connection: access_tokens.note_use(connection, bearer.token, at=at))
+        if bearer.is_to_be_noted(at=at):
+            await self._database.write(lambda connection: access_tokens.note_use(connection, bearer.token, at=at))
         return bearer
 
     async def change_password(self, user: str, old: str, new: str, *, session: str, origin: Origin) -> None:

@@ -259,7 +259,13 @@ async def test_access_tokens(sign_in: SignIn, ann: str, ask: Ask, time: Time) ->
     bearer = await sign_in.with_access_token(issued.token)
     assert (bearer.user, bearer.limited_to) == (ann, frozenset(granted))
     [row] = await ask.timed(access_tokens.of_user, ann)
-    assert row.last_used_at == time()
+    used = time()
+    assert row.last_used_at == used
+    for seconds, noted in ((59, used), (1, used + 60)):  # to about a minute
+        time.pass_(seconds)
+        await sign_in.with_access_token(issued.token)
+        [row] = await ask.timed(access_tokens.of_user, ann)
+        assert row.last_used_at == noted
     assert issued.token.encode() not in bytes(row.hash)
     assert issued.token.startswith(row.hint)
     for wrong in (issued.token[:-1], issued.token + "x", "", "kst_", "\ud800"):
