@@ -38,6 +38,7 @@ class ScopeLevel(Documented):
     PLATFORM = "Platform", "every instance, and the plane itself"
     INSTANCE = "Instance", "one instance with everything in it"
     NAMESPACE = "Namespace", "one namespace of one instance"
+    WORKSPACE = "Workspace", "a workspace of global management: who is in it, not what it holds"
 
 
 class OriginKind(Documented):
@@ -115,10 +116,12 @@ class Scope(Fields, frozen=True, kw_only=True):
 
     RULES: ClassVar = (
         Rule(
-            "(self.level != 'Platform') == has(self.instance) && has(self.instance) == has(self.instanceUid)",
+            "(self.level in ['Instance', 'Namespace']) == has(self.instance) "
+            "&& has(self.instance) == has(self.instanceUid)",
             "instance and instanceUid are required with level Instance and Namespace, and only with them",
         ),
         Rule("(self.level == 'Namespace') == has(self.namespace)", "namespace is required with level Namespace only"),
+        Rule("(self.level == 'Workspace') == has(self.workspace)", "workspace is required with level Workspace only"),
     )
 
     # Stated, not inferred: a field that got lost on the way must not turn one namespace into everything.
@@ -133,6 +136,9 @@ class Scope(Fields, frozen=True, kw_only=True):
 
     namespace: Label | None = None
     """Name of the namespace in the instance, and in its member clusters."""
+
+    workspace: Identifier | None = None
+    """Identifier of the workspace in global management."""
 
 
 class Origin(Fields, frozen=True, kw_only=True):

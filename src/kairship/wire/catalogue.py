@@ -16,6 +16,20 @@ from protobuf import DescMessage, DescMethod, Message
 from kairship.gen.google.api.annotations_pb import ext_http
 from kairship.gen.google.api.http_pb import HttpRule
 from kairship.gen.kairship.api.v1.access_pb import Scope, ext_filtered, ext_names, ext_permission, ext_scope, ext_strict
+from kairship.gen.kairship.ghippo.v1alpha1 import (
+    audit_pb,
+    binding_pb,
+    current_user_pb,
+    folder_pb,
+    group_pb,
+    identity_provider_pb,
+    rights_pb,
+    role_pb,
+    session_pb,
+    user_pb,
+    webhook_pb,
+)
+from kairship.gen.kairship.ghippo.v1alpha1 import workspace_pb as ghippo_workspace_pb
 from kairship.gen.kairship.v1alpha1 import (
     aggregation_pb,
     apiextensions_pb,
@@ -48,6 +62,18 @@ SERVICE_FILES = (
     workspace_pb,
     image_pb,
     insight_pb,
+    session_pb,
+    current_user_pb,
+    rights_pb,
+    user_pb,
+    group_pb,
+    role_pb,
+    binding_pb,
+    ghippo_workspace_pb,
+    folder_pb,
+    webhook_pb,
+    identity_provider_pb,
+    audit_pb,
 )
 
 
@@ -81,6 +107,8 @@ class Method:
     """The field of the request that names the instance; None if the scope is the platform."""
     namespace: str | None
     """The field of the request that names the namespace; None unless the scope is a namespace."""
+    workspace: str | None
+    """The field of the request that names the workspace; None unless the scope is a workspace."""
     filtered: bool
     """Whether it is enough to hold the permission on some part of the scope; the reply tells of such parts only."""
     strict: bool
@@ -120,6 +148,7 @@ def _method(method: DescMethod) -> Method:
         scope=scope,
         instance=_naming(method.input, Scope.INSTANCE, "instance") if in_instance else None,
         namespace=_naming(method.input, Scope.NAMESPACE, "namespace") if scope is Scope.NAMESPACE else None,
+        workspace=_naming(method.input, Scope.WORKSPACE, "workspace") if scope is Scope.WORKSPACE else None,
         filtered=options[ext_filtered],
         strict=options[ext_strict],
     )

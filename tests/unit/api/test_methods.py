@@ -14,6 +14,8 @@ VARIABLE = re.compile(r"\{(\w+)\}")
 SERVICES = {
     "Instance", "Cluster", "Apps", "Batch", "Core", "Networking", "Policy", "Autoscaling", "Apiextensions",
     "Aggregation", "CloudShell", "Workspace", "Image", "Insight",
+    "Sessions", "CurrentUser", "Rights", "Users", "Groups", "Roles", "Bindings", "Workspaces", "Folders", "Webhooks",
+    "IdentityProviders", "Audits",
 }  # fmt: skip
 
 
@@ -29,7 +31,8 @@ def test_each_has_a_route_whose_variables_are_strings_of_the_request() -> None:
     for method in METHODS:
         (route,) = method.routes
         assert route.verb in {"GET", "POST", "PUT", "PATCH", "DELETE"}, name(method)
-        assert route.template.startswith("/apis/kairship.io/v1alpha1/"), name(method)
+        group = "ghippo" if method.path.startswith("/kairship.ghippo.") else "kairship"
+        assert route.template.startswith(f"/apis/{group}.io/v1alpha1/"), name(method)
         assert route.body in {"", "*"}, name(method)
         strings = {
             field.name
@@ -41,8 +44,25 @@ def test_each_has_a_route_whose_variables_are_strings_of_the_request() -> None:
 
 def test_each_has_a_permission_and_a_scope() -> None:
     for method in METHODS:
-        assert re.fullmatch(r"(kairship|kpanda)\.[a-z]+\.[a-z]+", method.permission), name(method)
-        assert method.scope in {Scope.PLATFORM, Scope.INSTANCE, Scope.NAMESPACE}, name(method)
+        assert re.fullmatch(r"(kairship|kpanda|ghippo)\.[a-z]+\.[a-z]+", method.permission), name(method)
+        assert method.scope is not Scope.UNSPECIFIED, name(method)
+
+
+def test_nothing_but_signing_in_is_open_to_anybody() -> None:
+    assert {name(method) for method in METHODS if method.scope is Scope.ANYBODY} == {
+        "Sessions.Login", "Sessions.GetLoginOptions", "Sessions.BeginProviderLogin", "Sessions.FinishProviderLogin",
+        "Sessions.RefreshToken", "Sessions.BeginDeviceLogin", "Sessions.FinishDeviceLogin",
+    }  # fmt: skip
+
+
+def test_a_path_within_a_workspace_is_authorised_there_or_on_the_platform() -> None:
+    for method in METHODS:
+        workspace = re.search(r"/workspaces/\{(\w+)\}", method.routes[0].template)
+        if method.scope is Scope.WORKSPACE:
+            assert workspace is not None, name(method)
+            assert method.workspace == workspace[1], name(method)
+        elif workspace is not None:
+            assert method.scope is Scope.PLATFORM, name(method)
 
 
 def test_permissions_to_read_are_for_reading_only() -> None:
@@ -73,7 +93,8 @@ def test_only_reads_of_more_than_one_place_are_filtered() -> None:
 
 def test_streams_are_ours_and_strict() -> None:
     streams = {method.name for method in METHODS if method.streams}
-    assert streams == {"WatchInstances", "WatchJoinedClusters", "WatchDeployments", "WatchJobs", "WatchCronJobs"}
+    watches = {"WatchInstances", "WatchJoinedClusters", "WatchDeployments", "WatchJobs", "WatchCronJobs"}
+    assert streams == watches | {"ExportAudits"}
     assert streams <= {method.name for method in METHODS if method.strict}
 
 

@@ -9,6 +9,8 @@ from protobuf import Message
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import CreateDeploymentRequest, ListDeploymentsRequest
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import JoinClustersRequest
 from kairship.gen.kairship.core.v1alpha1.service_pb import ListServicesRequest
+from kairship.gen.kairship.ghippo.v1alpha1.user_pb import GetUserRequest
+from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import GetWorkspaceRequest
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import GetInstanceRequest
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import RestoreInstanceRequest, UpgradeInstanceRequest
 from kairship.wire import methods, read
@@ -44,6 +46,22 @@ def test_a_subdomain_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "a..b", ".a", "a.", "a-.b", "a" * 254, "a\n", "*", "../x", "%2e"])
 def test_what_is_no_subdomain_is_refused(name: str) -> None:
     assert violations(JoinClustersRequest(instance="prod", clusters=[name])) == [("clusters", "string.subdomain")]
+
+
+@pytest.mark.parametrize("text", ["u-1", "a", "A.b_c:d@e", "a" * 128])
+def test_an_identifier_is_accepted(text: str) -> None:
+    assert violations(GetUserRequest(id=text)) == []
+
+
+@pytest.mark.parametrize("text", ["", "-a", "a b", "a" * 129, "a\n", "a\0", "é", "../x", "a/b", "*"])
+def test_what_is_no_identifier_is_refused(text: str) -> None:
+    assert violations(GetUserRequest(id=text)) == [("id", "string.identifier")]
+
+
+@pytest.mark.parametrize("text", ["", "-1", "x", "1 ", "1\n", "٣", "1" * 11, "1e3"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    assert violations(GetWorkspaceRequest(workspace=text)) == [("workspace", "string.number")]
+    assert violations(GetWorkspaceRequest(workspace="7")) == []
 
 
 @pytest.mark.parametrize(("page", "page_size"), [(0, 0), (1, -1), (3, 1000)])

@@ -52,12 +52,34 @@ class Scope(Enum):
             ```proto
             SCOPE_NAMESPACE = 3
             ```
+        WORKSPACE:
+            The workspace of global management that the request names in its field `workspace`, or in the field marked with
+            `names`.
+
+            ```proto
+            SCOPE_WORKSPACE = 4
+            ```
+        SELF:
+            The caller. Everybody who is signed in holds it on what is their own.
+
+            ```proto
+            SCOPE_SELF = 5
+            ```
+        ANYBODY:
+            Nothing: whoever is not signed in may call it too. Signing in itself, and no more than that.
+
+            ```proto
+            SCOPE_ANYBODY = 6
+            ```
     """
 
     UNSPECIFIED = 0
     PLATFORM = 1
     INSTANCE = 2
     NAMESPACE = 3
+    WORKSPACE = 4
+    SELF = 5
+    ANYBODY = 6
 
 ext_permission: Final[Extension[MethodOptions, str]] = Extension()
 """
@@ -110,7 +132,7 @@ extend google.protobuf.FieldOptions { optional kairship.api.v1.Scope names = 504
 
 
 _DESC = file_desc(
-    b'\n\x1ckairship/api/v1/access.proto\x12\x0fkairship.api.v1\x1a google/protobuf/descriptor.proto*[\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSCOPE_PLATFORM\x10\x01\x12\x12\n\x0eSCOPE_INSTANCE\x10\x02\x12\x13\n\x0fSCOPE_NAMESPACE\x10\x03:@\n\npermission\x18\xe1\x89\x03 \x01(\t\x12\x1e.google.protobuf.MethodOptionsR\npermission:N\n\x05scope\x18\xe2\x89\x03 \x01(\x0e2\x16.kairship.api.v1.Scope\x12\x1e.google.protobuf.MethodOptionsR\x05scope:<\n\x08filtered\x18\xe3\x89\x03 \x01(\x08\x12\x1e.google.protobuf.MethodOptionsR\x08filtered:8\n\x06strict\x18\xe4\x89\x03 \x01(\x08\x12\x1e.google.protobuf.MethodOptionsR\x06strict:M\n\x05names\x18\xe5\x89\x03 \x01(\x0e2\x16.kairship.api.v1.Scope\x12\x1d.google.protobuf.FieldOptionsR\x05namesb\x06proto3',
+    b'\n\x1ckairship/api/v1/access.proto\x12\x0fkairship.api.v1\x1a google/protobuf/descriptor.proto*\x93\x01\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSCOPE_PLATFORM\x10\x01\x12\x12\n\x0eSCOPE_INSTANCE\x10\x02\x12\x13\n\x0fSCOPE_NAMESPACE\x10\x03\x12\x13\n\x0fSCOPE_WORKSPACE\x10\x04\x12\x0e\n\nSCOPE_SELF\x10\x05\x12\x11\n\rSCOPE_ANYBODY\x10\x06:@\n\npermission\x18\xe1\x89\x03 \x01(\t\x12\x1e.google.protobuf.MethodOptionsR\npermission:N\n\x05scope\x18\xe2\x89\x03 \x01(\x0e2\x16.kairship.api.v1.Scope\x12\x1e.google.protobuf.MethodOptionsR\x05scope:<\n\x08filtered\x18\xe3\x89\x03 \x01(\x08\x12\x1e.google.protobuf.MethodOptionsR\x08filtered:8\n\x06strict\x18\xe4\x89\x03 \x01(\x08\x12\x1e.google.protobuf.MethodOptionsR\x06strict:M\n\x05names\x18\xe5\x89\x03 \x01(\x0e2\x16.kairship.api.v1.Scope\x12\x1d.google.protobuf.FieldOptionsR\x05namesb\x06proto3',
     [
         descriptor_pb.desc(),
     ],

@@ -38,15 +38,35 @@ extend buf.validate.StringRules { optional bool subdomain = 50402 [json_name = "
 ```
 """
 
+ext_identifier: Final[Extension[StringRules, bool]] = Extension()
+"""
+What global management calls its things: users, groups, bindings, tokens.
+
+```proto
+extend buf.validate.StringRules { optional bool identifier = 50403 [json_name = "[kairship.api.v1.identifier]"] }
+```
+"""
+
+ext_number: Final[Extension[StringRules, bool]] = Extension()
+"""
+The number of a workspace or folder.
+
+```proto
+extend buf.validate.StringRules { optional bool number = 50404 [json_name = "[kairship.api.v1.number]"] }
+```
+"""
+
 
 _DESC = file_desc(
-    b"\n\x1bkairship/api/v1/rules.proto\x12\x0fkairship.api.v1\x1a\x1bbuf/validate/validate.proto:\xe5\x01\n\x05label\x18\xe1\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x05labelB\xb1\x01\xc2H\xad\x01\n\xaa\x01\n\x0cstring.label\x12dmust be a label: 1 to 63 characters of a-z, 0-9 and '-', beginning and ending with a letter or digit\x1a4this.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'):\xaa\x02\n\tsubdomain\x18\xe2\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\tsubdomainB\xee\x01\xc2H\xea\x01\n\xe7\x01\n\x10string.subdomain\x12imust be a name: 1 to 253 characters of a-z, 0-9, '-' and '.', beginning and ending with a letter or digit\x1ahthis.size() <= 253 && this.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+    b"\n\x1bkairship/api/v1/rules.proto\x12\x0fkairship.api.v1\x1a\x1bbuf/validate/validate.proto:\xe5\x01\n\x05label\x18\xe1\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x05labelB\xb1\x01\xc2H\xad\x01\n\xaa\x01\n\x0cstring.label\x12dmust be a label: 1 to 63 characters of a-z, 0-9 and '-', beginning and ending with a letter or digit\x1a4this.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'):\xaa\x02\n\tsubdomain\x18\xe2\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\tsubdomainB\xee\x01\xc2H\xea\x01\n\xe7\x01\n\x10string.subdomain\x12imust be a name: 1 to 253 characters of a-z, 0-9, '-' and '.', beginning and ending with a letter or digit\x1ahthis.size() <= 253 && this.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'):\x89\x02\n\nidentifier\x18\xe3\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\nidentifierB\xcb\x01\xc2H\xc7\x01\n\xc4\x01\n\x11string.identifier\x12ymust be an identifier: 1 to 128 characters of A-Z, a-z, 0-9, '-', '.', '_', ':' and '@', beginning with a letter or digit\x1a4this.matches('^[A-Za-z0-9][-._:@A-Za-z0-9]{0,127}$'):\x8f\x01\n\x06number\x18\xe4\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x06numberBZ\xc2HW\nU\n\rstring.number\x12%must be a number of at most 10 digits\x1a\x1dthis.matches('^[0-9]{1,10}$')",
     [
         validate_pb.desc(),
     ],
     {
         "label": ext_label,
         "subdomain": ext_subdomain,
+        "identifier": ext_identifier,
+        "number": ext_number,
     },
 )
 

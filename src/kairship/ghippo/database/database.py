@@ -1,0 +1,123 @@
+"""Transactions in threads, so that nothing of a database waits in the event loop.
+
+A transaction is a plain function of a connection. Writers take turns, on PostgreSQL too and across replicas (by an
+advisory lock): chains and sequences need no other care, and both databases behave alike. Identities change rarely;
+what happens for every request is answered from memory elsewhere. Whoever is cancelled while waiting does not stop a
+transaction: it is committed or rolled back as a whole.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import alembic.command
+import sqlalchemy as sa
+import structlog
+from alembic.config import Config
+from sqlalchemy.engine import URL, make_url
+
+from kairship.ghippo.errors import Invalid, Unavailable
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+_BUSY = 10
+_READERS = 4
+_WRITES = "kairship_writes"
+_LOCK = 0x6B616972  # any number, as long as all replicas use the same
+
+
+class DatabaseDefectError(Exception):
+    """A statement that should not have been made; what kind of refusal it met is all that is told."""
+
+
+class Database:
+    """Open it with `open`, which also migrates; close it with `close`."""
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        self._sqlite = parsed.get_backend_name() == "sqlite"
+        self._engine = _sqlite(parsed) if self._sqlite else _postgresql(parsed)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ghippo-write")
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ghippo-read")
+
+    async def open(self) -> None:
+        await self.write(self._migrate)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, work, False)
+
+    async def write(self, work: Callable[[sa.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._run, work, True)
+
+    def _run(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
+        try:
+            with self._engine.connect().execution_options(**{_WRITES: writes}) as connection, connection.begin():
+                if writes and not self._sqlite:
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+                return work(connection)
+        except sa.exc.OperationalError as error:
+            log.warning("the database does not answer", error=type(error.orig).__name__)
+            raise Unavailable("the database does not answer; try again in a moment", retry_after=1.0) from None
+        except sa.exc.DataError:
+            raise Invalid("the request holds a text or number that cannot be stored, such as a NUL character") from None
+        except sa.exc.DBAPIError as error:
+            # What PostgreSQL says of a refused row is the whole row: hashes and sealed secrets are not for logs.
+            raise DatabaseDefectError(type(error.orig).__name__) from None
+
+    def _migrate(self, connection: sa.Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", "kairship.ghippo.database:migrations")
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, "head")
+
+    def _close(self) -> None:
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self._engine.dispose()
+
+
+def _sqlite(url: URL) -> sa.Engine:
+    if not url.database:
+        raise ValueError("a database in memory is one per connection; name a file")
+    path = Path(url.database)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.touch(mode=0o600)
+    os.chmod(path, 0o600)  # noqa: PTH101 - also if it was there before
+    # Parameters are hidden from the logs and errors of SQLAlchemy: they may be hashes and sealed secrets.
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY}, pool_size=_READERS + 1, hide_parameters=True)
+
+    @sa.event.listens_for(engine, "connect")
+    def _(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # we begin transactions ourselves: sqlite3 would begin them too late
+        cursor = connection.cursor()
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF"):
+            cursor.execute(f"PRAGMA {setting}")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL) -> sa.Engine:
+    limits = f"-c statement_timeout={_BUSY}s -c lock_timeout={_BUSY}s -c idle_in_transaction_session_timeout=60s"
+    return sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        connect_args={"connect_timeout": _BUSY, "options": limits},
+        pool_size=_READERS + 1,
+        pool_timeout=_BUSY,
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )

@@ -1,0 +1,1 @@
+"""How a database comes to the present tables, step by step."""

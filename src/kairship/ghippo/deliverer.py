@@ -1,0 +1,133 @@
+"""Delivers bindings to webhooks: changes in order, again until acknowledged, and from time to time everything.
+
+One task per webhook, so that one that does not answer holds up no other. Replicas may both deliver; receivers take a
+delivery twice as once. A redirect is not followed: it would lead signed bindings elsewhere.
+"""
+
+import asyncio
+import functools
+
+import aiohttp
+import structlog
+
+from kairship.access.delivery import Delivery, encode, signed_headers
+from kairship.ghippo import webhooks
+from kairship.ghippo.database import Database
+from kairship.ghippo.errors import GhippoError, NotFound
+from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.sealing import Sealer
+from kairship.reconcile import Backoff, Clock, SystemClock
+
+TIMEOUT = aiohttp.ClientTimeout(total=10.0, connect=5.0)
+LOOK_EVERY = 1.0
+"""Other replicas change bindings too; what this one changes is told by `wake`."""
+EVERYTHING_EVERY = 600
+
+log = structlog.get_logger(__name__)
+
+
+class NotDeliveredError(Exception):
+    """The receiver did not acknowledge; the text is for operators."""
+
+
+class Deliverer:
+    def __init__(
+        self,
+        database: Database,
+        sealer: Sealer,
+        *,
+        wall: Now = now,
+        clock: Clock | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._database = database
+        self._sealer = sealer
+        self._wall = wall
+        self._clock = clock or SystemClock()
+        self._backoff = backoff or Backoff(0.5, 30.0)
+        self._news: dict[str, asyncio.Event] = {}
+
+    def wake(self) -> None:
+        """Bindings have changed: do not wait for the next look."""
+        for event in self._news.values():
+            event.set()
+
+    async def run(self) -> None:
+        """Until cancelled: a task for each webhook that there is."""
+        tasks: dict[str, asyncio.Task[None]] = {}
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as session, asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    names = {row.name for row in await self._database.read(webhooks.find) if not row.disabled}
+                except GhippoError as error:
+                    log.warning("webhooks cannot be read", error=str(error))
+                    names = set(tasks)
+                for name in set(tasks) - names:
+                    tasks.pop(name).cancel()
+                    self._news.pop(name, None)
+                for name in names:
+                    if name not in tasks or tasks[name].done():
+                        self._news[name] = asyncio.Event()
+                        tasks[name] = group.create_task(self._serve(session, name, self._news[name]))
+                await self._clock.sleep(LOOK_EVERY)
+
+    async def _serve(self, session: aiohttp.ClientSession, name: str, news: asyncio.Event) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._deliver_all(session, name)
+            except NotFound:
+                return
+            except (NotDeliveredError, GhippoError) as error:
+                failures += 1
+                if failures == 1:
+                    log.warning("a webhook does not take its deliveries", webhook=name, error=str(error))
+                await self._note(name, str(error))
+                await self._clock.sleep(self._backoff.pause(failures))
+                continue
+            failures = 0
+            news.clear()
+            waiting = asyncio.ensure_future(self._clock.sleep(LOOK_EVERY))
+            told = asyncio.ensure_future(news.wait())
+            try:
+                await asyncio.wait({waiting, told}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+                told.cancel()
+
+    async def _deliver_all(self, session: aiohttp.ClientSession, name: str) -> None:
+        webhook = await self._database.read(lambda connection: webhooks.get(connection, name))
+        secret = self._sealer.open(webhook.sealed_secret)
+        while changes := await self._database.read(lambda connection: webhooks.next_changes(connection, name)):
+            await self._post(session, webhook.url, secret, changes)
+            last = changes.bindings[-1].spec.sequence
+            await self._database.write(functools.partial(webhooks.acknowledge, name=name, sequence=last))
+        if self._wall() - webhook.reconciled_at >= EVERYTHING_EVERY:
+            await self._deliver_everything(session, name, webhook.url, secret)
+
+    async def _deliver_everything(self, session: aiohttp.ClientSession, name: str, url: str, secret: str) -> None:
+        after: str | None = ""
+        while after is not None:
+            page = await self._database.read(functools.partial(webhooks.page_of_everything, after=after))
+            await self._post(session, url, secret, page)
+            after = page.upto
+        at = self._wall()
+        await self._database.write(lambda connection: webhooks.note_reconciled(connection, name, at=at))
+
+    async def _post(self, session: aiohttp.ClientSession, url: str, secret: str, delivery: Delivery) -> None:
+        body = encode(delivery)
+        headers = {"Content-Type": "application/json", **signed_headers(secret, body, at=self._wall())}
+        try:
+            async with session.post(url, data=body, headers=headers, allow_redirects=False) as reply:
+                status = reply.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # The text of the error may hold the address with whatever is in its query.
+            raise NotDeliveredError(f"the receiver cannot be reached: {type(error).__name__}") from error
+        if not 200 <= status < 300:
+            raise NotDeliveredError(f"the receiver answered {status}")
+
+    async def _note(self, name: str, problem: str) -> None:
+        try:
+            await self._database.write(lambda connection: webhooks.note_problem(connection, name, problem))
+        except GhippoError as error:
+            log.warning("the state of a webhook cannot be written", webhook=name, error=str(error))

@@ -1,0 +1,47 @@
+"""The instances that are registered, so that roles can be bound to them. Functions of a connection."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from kairship.ghippo import bindings, effective
+from kairship.ghippo.database.schema import resources, workspace_resources, workspaces
+
+
+def register(connection: sa.Connection, *, name: str, uid: str, at: int) -> None:
+    """Once or many times. One that was made anew under the same name starts without anybody's rights."""
+    known = connection.execute(sa.select(resources.c.uid).where(resources.c.name == name)).scalar()
+    if known == uid:
+        return
+    if known is not None:
+        unregister(connection, uid=known, at=at)
+    connection.execute(sa.insert(resources).values(name=name, uid=uid))
+
+
+def unregister(connection: sa.Connection, *, uid: str, at: int) -> None:
+    """All rights on it end, and no workspace holds it any more."""
+    query = sa.select(workspace_resources.c.workspace_id).where(workspace_resources.c.instance_uid == uid)
+    concerned = set(connection.execute(query).scalars())
+    connection.execute(sa.delete(workspace_resources).where(workspace_resources.c.instance_uid == uid))
+    bindings.remove_on_target(connection, "Resource", uid, at=at)
+    connection.execute(sa.delete(resources).where(resources.c.uid == uid))
+    effective.refresh_workspaces(connection, concerned, at=at)
+
+
+def unregister_by_name(connection: sa.Connection, *, name: str, at: int) -> None:
+    uid = connection.execute(sa.select(resources.c.uid).where(resources.c.name == name)).scalar()
+    if uid is not None:
+        unregister(connection, uid=uid, at=at)
+
+
+def names(connection: sa.Connection) -> list[str]:
+    return list(connection.execute(sa.select(resources.c.name).order_by(resources.c.name)).scalars())
+
+
+def workspace_of(connection: sa.Connection, *, uid: str) -> sa.Row[Any] | None:
+    """The workspace that holds the whole of an instance."""
+    query = sa.select(workspaces.c.id, workspaces.c.name).join(
+        workspace_resources, workspace_resources.c.workspace_id == workspaces.c.id
+    )
+    whole = sa.and_(workspace_resources.c.instance_uid == uid, workspace_resources.c.namespace == "")
+    return connection.execute(query.where(whole)).first()

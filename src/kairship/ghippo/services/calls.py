@@ -1,0 +1,53 @@
+"""What services need to know of a call. The entrance has the objects."""
+
+from typing import Protocol
+
+from kairship.ghippo.errors import Invalid, Refused
+from kairship.ghippo.sign_in import Origin
+
+
+class Caller(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def authenticated_by(self) -> str:
+        """ "session" for somebody at a browser or command line, "token" for an access token."""
+
+    @property
+    def session(self) -> str:
+        """The session that the call belongs to; empty with an access token."""
+
+
+class Call(Protocol):
+    @property
+    def caller(self) -> Caller: ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def origin(self) -> str:
+        """The address that the call came from."""
+
+
+def origin_of(call: Call) -> Origin:
+    return Origin(call.origin, "", call.request_id)
+
+
+def require_session(call: Call) -> str:
+    """A token that leaked must not make itself immortal: these things need somebody who signed in."""
+    if call.caller.authenticated_by != "session" or not call.caller.session:
+        raise Refused("this needs a session; sign in with your password or identity provider and try again")
+    return call.caller.session
+
+
+def number(text: str, field: str) -> int:
+    """The number of a folder or workspace, as it is in the database."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        raise Invalid("must be a number", field=field)
+    return int(text)
+
+
+def optional_number(text: str, field: str) -> int | None:
+    return number(text, field) if text else None

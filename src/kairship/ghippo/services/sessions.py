@@ -1,0 +1,104 @@
+"""The service Sessions: signing in and out."""
+
+import sqlalchemy as sa
+from protobuf.wkt import Empty
+
+from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
+    ApproveDeviceLoginRequest,
+    BeginDeviceLoginRequest,
+    BeginDeviceLoginResponse,
+    BeginProviderLoginRequest,
+    BeginProviderLoginResponse,
+    FinishDeviceLoginRequest,
+    FinishProviderLoginRequest,
+    GetLoginOptionsRequest,
+    GetLoginOptionsResponse,
+    LoginRequest,
+    LoginResponse,
+    LogoutRequest,
+    ProviderOption,
+    RefreshTokenRequest,
+)
+from kairship.ghippo import device_login, identity_providers, sessions
+from kairship.ghippo.database import Database
+from kairship.ghippo.errors import Precondition
+from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.oidc import ProviderLogin
+from kairship.ghippo.services.calls import Call, origin_of, require_session
+from kairship.ghippo.services.users import read_user
+from kairship.ghippo.sign_in import SignedIn, SignIn
+
+
+class Sessions:
+    def __init__(self, database: Database, sign_in: SignIn, providers: ProviderLogin, *, clock: Now = now) -> None:
+        self._database = database
+        self._sign_in = sign_in
+        self._providers = providers
+        self._now = clock
+
+    async def login(self, request: LoginRequest, call: Call) -> LoginResponse:
+        return await self._reply(await self._sign_in.with_password(request.name, request.password, origin_of(call)))
+
+    async def get_login_options(self, request: GetLoginOptionsRequest, call: Call) -> GetLoginOptionsResponse:
+        rows = await self._database.read(lambda connection: identity_providers.find(connection, usable=True))
+        return GetLoginOptionsResponse(
+            providers=[ProviderOption(name=row.name, display_name=row.display_name) for row in rows]
+        )
+
+    async def begin_provider_login(self, request: BeginProviderLoginRequest, call: Call) -> BeginProviderLoginResponse:
+        departure = await self._providers.begin(request.provider, request.redirect_uri)
+        return BeginProviderLoginResponse(authorization_url=departure.url, state=departure.state)
+
+    async def finish_provider_login(self, request: FinishProviderLoginRequest, call: Call) -> LoginResponse:
+        signed = await self._providers.finish(
+            request.provider, state=request.state, code=request.code, origin=origin_of(call)
+        )
+        return await self._reply(signed)
+
+    async def refresh_token(self, request: RefreshTokenRequest, call: Call) -> LoginResponse:
+        return await self._reply(await self._sign_in.with_refresh_token(request.refresh_token))
+
+    async def logout(self, request: LogoutRequest, call: Call) -> Empty:
+        session = require_session(call)
+        await self._database.write(lambda connection: sessions.end(connection, call.caller.id, session, at=self._now()))
+        return Empty()
+
+    async def begin_device_login(self, request: BeginDeviceLoginRequest, call: Call) -> BeginDeviceLoginResponse:
+        begun = await self._database.write(
+            lambda connection: device_login.begin(
+                connection, device=request.device, address=call.origin, at=self._now()
+            )
+        )
+        return BeginDeviceLoginResponse(
+            device_code=begun.device_code,
+            user_code=begun.user_code,
+            expires_in=device_login.LIFETIME,
+            interval=device_login.INTERVAL,
+        )
+
+    async def finish_device_login(self, request: FinishDeviceLoginRequest, call: Call) -> LoginResponse:
+        signed = await self._sign_in.with_device(request.device_code, origin_of(call))
+        if signed is None:
+            raise Precondition("nobody has approved this yet; ask again", retry_after=float(device_login.INTERVAL))
+        return await self._reply(signed)
+
+    async def approve_device_login(self, request: ApproveDeviceLoginRequest, call: Call) -> Empty:
+        require_session(call)
+
+        def work(connection: sa.Connection) -> None:
+            device_login.answer(
+                connection, request.user_code, user=call.caller.id, approve=request.approve, at=self._now()
+            )
+
+        await self._database.write(work)
+        return Empty()
+
+    async def _reply(self, signed: SignedIn) -> LoginResponse:
+        return LoginResponse(
+            token=signed.token,
+            expires_at=signed.expires_at,
+            refresh_token=signed.refresh_token,
+            csrf_token=signed.csrf_token,
+            must_change_password=signed.must_change_password,
+            user=await self._database.read(lambda connection: read_user(connection, signed.user)),
+        )

@@ -1,0 +1,212 @@
+"""Signing in: from a password, a refresh token, an approved device or an identity provider to a session.
+
+One `SignIn` per process. Every attempt is in the audit, and no answer says whether a user exists.
+"""
+
+import hashlib
+import secrets
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from kairship.ghippo import access_tokens, device_login, lockout, sessions, users
+from kairship.ghippo.audit import AuditLog, Entry
+from kairship.ghippo.database import Database
+from kairship.ghippo.errors import Precondition, Unauthenticated
+from kairship.ghippo.identifiers import Now, now, storable
+from kairship.ghippo.passwords import Passwords, check_policy
+from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.signing import LIFETIME, Claims, Signer
+
+_WRONG = "the name or the password is wrong"
+_OVER = "the session has ended; sign in again"
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a request comes from."""
+
+    address: str = ""
+    agent: str = ""
+    request_id: str = ""
+
+
+class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever has signed in is given. Nothing of it is kept here but hashes."""
+
+    token: str
+    expires_at: int
+    refresh_token: str
+    csrf_token: str
+    must_change_password: bool
+    user: str
+
+    def __repr__(self) -> str:
+        return f"SignedIn(user={self.user!r})"
+
+    __str__ = __repr__
+
+
+class SignIn:
+    def __init__(
+        self, database: Database, passwords: Passwords, sealer: Sealer, audit: AuditLog, *, clock: Now = now
+    ) -> None:
+        self._database = database
+        self._passwords = passwords
+        self._sealer = sealer
+        self._audit = audit
+        self._now = clock
+
+    async def with_password(self, name: str, password: str, origin: Origin) -> SignedIn:
+        """One call of argon2, whether or not there is such a user."""
+        at, name = self._now(), storable(name.strip().lower())
+        await self._database.write(
+            lambda connection: lockout.begin_attempt(connection, name=name, address=origin.address, at=at)
+        )
+        found = await self._database.read(lambda connection: users.find_by_name(connection, name))
+        usable = found is not None and not found.disabled and not found.provider
+        right = await self._passwords.verify(found.password_hash if found is not None else None, password)
+        if found is None or not right or not usable:
+            await self._note(name, origin, outcome=Unauthenticated.code)
+            raise Unauthenticated(_WRONG)
+        if self._passwords.is_outdated(found.password_hash):
+            await self._rehash(found.id, found.password_hash, password)
+        return await self._database.write(lambda connection: self._begin(connection, found.id, name, origin))
+
+    async def with_refresh_token(self, token: str) -> SignedIn:
+        """`None` is returned from the transaction and not raised in it: that a stolen session ends must last."""
+        at = self._now()
+
+        def work(connection: sa.Connection) -> SignedIn | None:
+            opened = sessions.refresh(connection, token, at=at)
+            return None if opened is None else self._signed(connection, opened)
+
+        signed = await self._database.write(work)
+        if signed is None:
+            raise Unauthenticated(_OVER)
+        return signed
+
+    async def with_device(self, device_code: str, origin: Origin) -> SignedIn | None:
+        """None while nobody has answered."""
+        at = self._now()
+
+        def work(connection: sa.Connection) -> SignedIn | None:
+            user = device_login.ask(connection, device_code, at=at)
+            return None if user is None else self._begin(connection, user, users.get(connection, user).name, origin)
+
+        return await self._database.write(work)
+
+    def as_user(self, connection: sa.Connection, user: sa.Row[Any], origin: Origin) -> SignedIn:
+        """For whoever an identity provider vouches for. In the transaction of a writer."""
+        if user.disabled:
+            raise Unauthenticated("this user is disabled; ask an administrator")
+        return self._begin(connection, user.id, user.name, origin)
+
+    async def with_access_token(self, token: str) -> access_tokens.Bearer:
+        at = self._now()
+        bearer = await self._database.read(lambda connection: access_tokens.find(connection, token, at=at))
+        if bearer is None:
+            raise Unauthenticated("the access token is unknown, expired or revoked; create another")
+        if bearer.is_to_be_noted(at=at):
+            await self._database.write(lambda connection: access_tokens.note_use(connection, bearer.token, at=at))
+        return bearer
+
+    async def change_password(self, user: str, old: str, new: str, *, session: str, origin: Origin) -> None:
+        """All other sessions end. Guessing the old one is limited as at sign-in."""
+        at = self._now()
+        found = await self._database.read(lambda connection: users.get(connection, user))
+        check_policy(new, name=found.name)
+        if old == new:
+            raise Precondition("the new password is the old one; choose another")
+        await self._database.write(
+            lambda connection: lockout.begin_attempt(connection, name=found.name, address=origin.address, at=at)
+        )
+        if not await self._passwords.verify(found.password_hash, old):
+            await self._note(found.name, origin, outcome=Unauthenticated.code, action="ghippo.self.update")
+            raise Unauthenticated("the old password is wrong")
+        fresh = await self._passwords.hash(new)
+
+        def work(connection: sa.Connection) -> None:
+            lockout.succeeded(connection, name=found.name, address=origin.address)
+            users.set_password(connection, user, fresh, must_change=False)
+            users.end_sessions(connection, user, but=session, at=at)
+            self._audit.append(
+                connection, [self._entry(found.name, origin, user=user, action="ghippo.self.update", object="password")]
+            )
+
+        await self._database.write(work)
+
+    async def set_password(self, user: str, password: str) -> None:
+        """By an administrator: it must be changed at the next sign-in, and every session ends."""
+        found = await self._database.read(lambda connection: users.get(connection, user))
+        check_policy(password, name=found.name)
+        fresh = await self._passwords.hash(password)
+
+        def work(connection: sa.Connection) -> None:
+            users.set_password(connection, user, fresh, must_change=True)
+            users.end_sessions(connection, user, at=self._now())
+
+        await self._database.write(work)
+
+    async def public_keys(self) -> dict[str, Any]:
+        """What session tokens are verified with."""
+        signer = await self._database.write(lambda connection: Signer.load(connection, self._sealer, at=self._now()))
+        return signer.public_keys()
+
+    def _begin(self, connection: sa.Connection, user: str, name: str, origin: Origin) -> SignedIn:
+        at = self._now()
+        lockout.succeeded(connection, name=name, address=origin.address)
+        opened = sessions.begin(connection, user, address=origin.address, agent=origin.agent, at=at)
+        users.note_login(connection, user, at=at)
+        self._audit.append(connection, [self._entry(name, origin, user=user)])
+        return self._signed(connection, opened)
+
+    def _signed(self, connection: sa.Connection, opened: sessions.Opened) -> SignedIn:
+        at, csrf = self._now(), secrets.token_urlsafe(24)
+        user = users.get(connection, opened.user)
+        claims = Claims(
+            sub=opened.user,
+            sid=opened.id,
+            iat=at,
+            exp=at + LIFETIME,
+            csrf=hashlib.sha256(csrf.encode()).hexdigest(),
+            chg=user.must_change_password,
+        )
+        return SignedIn(
+            token=Signer.load(connection, self._sealer, at=at).sign(claims),
+            expires_at=claims.exp,
+            refresh_token=opened.refresh_token,
+            csrf_token=csrf,
+            must_change_password=user.must_change_password,
+            user=opened.user,
+        )
+
+    async def _rehash(self, user: str, known: str, password: str) -> None:
+        """To today's parameters, unless it was changed meanwhile."""
+        fresh = await self._passwords.hash(password)
+        await self._database.write(lambda connection: users.replace_hash(connection, user, known=known, fresh=fresh))
+
+    async def _note(self, name: str, origin: Origin, *, outcome: int, action: str = "ghippo.sessions.create") -> None:
+        entry = self._entry(name, origin, outcome=outcome, action=action)
+        await self._database.write(lambda connection: self._audit.append(connection, [entry]))
+
+    def _entry(
+        self,
+        name: str,
+        origin: Origin,
+        *,
+        user: str = "",
+        action: str = "ghippo.sessions.create",
+        outcome: int = 0,
+        object: str = "",  # noqa: A002 - the name of the column
+    ) -> Entry:
+        return Entry(
+            at=self._now(),
+            action=action,
+            user_id=user,
+            user_name=name,
+            address=origin.address,
+            outcome=outcome,
+            object=object,
+            request_id=origin.request_id,
+        )

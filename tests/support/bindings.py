@@ -1,0 +1,43 @@
+"""Bindings for tests of rights: of somebody, to something, somewhere."""
+
+import itertools
+from collections.abc import Iterable
+
+from kairship.access import Binding, Role, permissions_of
+from kairship.access.bindings import BindingSpec
+from kairship.reconcile import Metadata
+from kairship.resources import ScopeLevel, SubjectKind
+from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
+from kairship.resources.access_binding import Role as RoleField
+
+_numbers = itertools.count()
+
+
+def on(instance: str | None = None, namespace: str | None = None, *, workspace: str | None = None) -> Scope:
+    """The scope of an instance `name`, whose UID is `uid-name`; without one, of the platform."""
+    if workspace is not None:
+        return Scope(level=ScopeLevel.WORKSPACE, workspace=workspace)
+    if instance is None:
+        return Scope(level=ScopeLevel.PLATFORM)
+    level = ScopeLevel.INSTANCE if namespace is None else ScopeLevel.NAMESPACE
+    return Scope(level=level, instance=instance, instance_uid=f"uid-{instance}", namespace=namespace)
+
+
+def bind(
+    subject: str, what: Role | Iterable[str], scope: Scope, *, name: str | None = None, revoked: bool = False
+) -> Binding:
+    """`subject` is a user, or a group if it begins with `%`."""
+    kind = SubjectKind.GROUP if subject.startswith("%") else SubjectKind.USER
+    granted = permissions_of(what) if isinstance(what, Role) else frozenset(what)
+    return Binding(
+        metadata=Metadata(name=name or f"binding-{next(_numbers)}"),
+        spec=BindingSpec(
+            subject=Subject(kind=kind, id=subject.removeprefix("%")),
+            role=RoleField(id=what.id if isinstance(what, Role) else "custom"),
+            scope=scope,
+            origin=Origin(kind=OriginKind.RESOURCE),
+            sequence=1,
+            permissions=granted,
+            revoked=revoked,
+        ),
+    )

@@ -1,0 +1,139 @@
+"""The table of permissions is whole: every method, every rule and every role finds what it needs in it."""
+
+import itertools
+
+import msgspec
+import pytest
+
+from kairship.access import Attributes, Everyone, Role, permission_for, permission_for_path, permissions, permissions_of
+from kairship.access.catalogue import products
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.resources.product import ProductSpec
+from kairship.wire import methods
+
+
+def test_every_method_needs_a_permission_of_the_table() -> None:
+    needed = {method.permission for method in methods().values() if method.scope is not Scope.ANYBODY}
+    assert needed <= set(permissions())
+
+
+def test_what_is_ones_own_needs_a_permission_that_everybody_has() -> None:
+    for method in methods().values():
+        if method.scope is not Scope.ANYBODY:
+            assert (method.scope is Scope.SELF) == (permissions()[method.permission].role is None), method.path
+
+
+def test_every_write_is_refused_at_once_when_bindings_are_old() -> None:
+    for method in methods().values():
+        if method.scope is not Scope.ANYBODY and method.routes[0].verb != "GET":
+            assert permissions()[method.permission].delicate, method.path
+    assert permissions()["kairship.secrets.reveal"].delicate
+    assert permissions()["kairship.pods.logs"].delicate
+    assert permissions()["kairship.pods.exec"].delicate
+
+
+def test_each_role_has_all_of_the_one_before_it() -> None:
+    for lesser, greater in itertools.pairwise(Role):
+        assert permissions_of(lesser) < permissions_of(greater)
+
+
+@pytest.mark.parametrize(
+    ("permission", "least"),
+    [
+        ("kairship.instances.create", Role.PLATFORM_ADMIN),
+        ("kairship.instances.delete", Role.PLATFORM_ADMIN),
+        ("kairship.instances.update", Role.ADMIN),
+        ("kairship.clusters.join", Role.ADMIN),
+        ("kairship.kubeconfigs.create", Role.ADMIN),
+        ("kairship.cloudshells.create", Role.ADMIN),
+        ("kairship.deployments.create", Role.EDITOR),
+        ("kairship.propagationpolicies.delete", Role.EDITOR),
+        ("kairship.deployments.promote", Role.EDITOR),
+        ("kairship.secrets.reveal", Role.EDITOR),
+        ("kairship.secrets.get", Role.VIEWER),
+        ("kairship.deployments.get", Role.VIEWER),
+    ],
+)
+def test_the_roles_are_those_of_the_specification(permission: str, least: Role) -> None:
+    assert permissions()[permission].role is least
+
+
+def test_no_rule_has_a_wildcard_and_none_reaches_what_gives_rights_away() -> None:
+    """`*` in RBAC matches subresources, `clusters/proxy` among them."""
+    forbidden = {"works", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "certificatesigningrequests"}
+    for permission in permissions().values():
+        for rule in permission.rules:
+            assert "*" not in (rule.group, rule.resource, *rule.verbs)
+            assert rule.resource.partition("/")[0] not in forbidden
+            assert not {"impersonate", "escalate", "bind"} & set(rule.verbs)
+            assert rule.names_clusters == (rule.resource == "clusters/proxy")
+
+
+def attributes(request: str) -> Attributes:
+    verb, path = request.split()
+    group, _, resource = path.rpartition(":")
+    resource, _, part = resource.partition("/")
+    return Attributes(verb=verb, group=group, resource=resource, subresource=part, namespace="shop")
+
+
+@pytest.mark.parametrize(
+    ("request_", "permission"),
+    [
+        ("get apps:deployments", "kairship.deployments.get"),
+        ("watch apps:deployments", "kairship.deployments.get"),
+        ("patch apps:deployments", "kairship.deployments.update"),
+        ("patch apps:deployments/scale", "kairship.deployments.update"),
+        ("get apps:deployments/status", "kairship.deployments.get"),
+        ("update apps:deployments/status", None),
+        ("deletecollection apps:deployments", "kairship.deployments.delete"),
+        ("list :secrets", "kairship.secrets.reveal"),
+        ("get :pods/log", "kairship.pods.logs"),
+        ("create :pods/exec", "kairship.pods.exec"),
+        ("get :pods/exec", "kairship.pods.exec"),
+        ("create :pods/eviction", "kairship.pods.evict"),
+        ("create :pods/binding", None),
+        ("create :serviceaccounts/token", None),
+        ("get cluster.karmada.io:clusters", "kairship.clusters.get"),
+        ("get cluster.karmada.io:clusters/proxy", None),
+        ("delete cluster.karmada.io:clusters", None),
+        ("get work.karmada.io:works", None),
+        ("list work.karmada.io:resourcebindings", "kairship.resourcebindings.get"),
+        ("create rbac.authorization.k8s.io:clusterrolebindings", None),
+        ("impersonate :users", None),
+        ("get example.com:widgets", "kairship.customresources.get"),
+        ("update example.com:widgets/status", None),
+        ("create example.com:widgets/exec", None),
+        ("get gateway.networking.k8s.io:gateways", "kairship.customresources.get"),
+        ("get unknown:things", None),
+        ("create authorization.k8s.io:selfsubjectaccessreviews", Everyone.WITH_ANY_RIGHT),
+        ("create authorization.k8s.io:subjectaccessreviews", None),
+        ("create authentication.k8s.io:tokenreviews", None),
+    ],
+)
+def test_requests_of_kubernetes_need(request_: str, permission: str | Everyone | None) -> None:
+    assert permission_for(attributes(request_)) == permission
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "open_"),
+    [
+        ("get", "/version", True),
+        ("get", "/apis/apps/v1", True),
+        ("get", "/openapi/v3/apis/apps/v1", True),
+        ("post", "/apis", False),
+        ("get", "/metrics", False),
+        ("get", "/logs", False),
+        ("get", "/debug/pprof", False),
+        ("get", "/apisx", False),
+    ],
+)
+def test_paths_that_are_about_no_resource(verb: str, path: str, open_: bool) -> None:
+    assert (permission_for_path(verb, path) is Everyone.WITH_ANY_RIGHT) == open_
+
+
+def test_the_catalogue_fits_the_custom_resource_and_has_every_permission() -> None:
+    found = set()
+    for name, spec in products().items():
+        msgspec.convert(msgspec.to_builtins(spec), ProductSpec)  # with the bounds that the API server applies
+        found |= {f"{name}.{each.name}.{action.name}" for each in spec.resource_types for action in each.actions}
+    assert found == {name for name, permission in permissions().items() if permission.role is not None}

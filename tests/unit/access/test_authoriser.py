@@ -1,0 +1,249 @@
+"""Who is allowed what: default deny, places, groups, tokens, what is hidden, and what is refused on an old word."""
+
+from collections.abc import Iterable
+
+import pytest
+from support.bindings import bind, on
+
+from kairship.access import (
+    Attributes,
+    Authoriser,
+    Binding,
+    Caller,
+    Freshness,
+    Gate,
+    Holdings,
+    KnownInstances,
+    Role,
+    Verdict,
+)
+from kairship.gen.kairship.apps.v1alpha1.deployment_pb import GetDeploymentRequest
+from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import GetWorkspaceRequest
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import GetInstanceRequest, ListInstancesRequest
+from kairship.reconcile.testing import FakeClock
+from kairship.wire import Method, methods
+
+ALLOWED, FORBIDDEN, HIDDEN, UNCERTAIN = Verdict.ALLOWED, Verdict.FORBIDDEN, Verdict.HIDDEN, Verdict.UNCERTAIN
+GET, CREATE = "kairship.deployments.get", "kairship.deployments.create"
+
+
+class World:
+    def __init__(self, *bindings: Binding) -> None:
+        self.clock = FakeClock()
+        self.holdings = Holdings()
+        self.instances = KnownInstances({name: f"uid-{name}" for name in ("east", "west")})
+        self.freshness = Freshness(self.clock)
+        self.freshness.in_contact()
+        self.authoriser = Authoriser(self.holdings, self.instances, self.freshness)
+        for binding in bindings:
+            self.holdings.put(binding)
+
+    def ask(self, who: str, permission: str, instance: str, namespace: str | None = None) -> Verdict:
+        return self.authoriser.on_instance(Caller(who), permission, instance, namespace)
+
+
+def test_nobody_may_anything_by_default() -> None:
+    world = World()
+    assert world.ask("alice", GET, "east") is HIDDEN
+    assert world.authoriser.on_platform(Caller("alice"), "kairship.instances.create") is FORBIDDEN
+    assert not world.authoriser.reach(Caller("alice"), GET)
+
+
+def test_a_right_on_one_instance_is_none_on_another() -> None:
+    world = World(bind("alice", Role.VIEWER, on("east")))
+    assert world.ask("alice", GET, "east") is ALLOWED
+    assert world.ask("alice", GET, "east", "shop") is ALLOWED
+    assert world.ask("alice", CREATE, "east") is FORBIDDEN
+    assert world.ask("alice", GET, "west") is HIDDEN
+    assert world.ask("bob", GET, "east") is HIDDEN
+
+
+def test_an_instance_that_is_not_there_looks_like_one_that_is_not_yours() -> None:
+    world = World(bind("alice", Role.VIEWER, on("east")))
+    assert world.ask("alice", GET, "west") is world.ask("alice", GET, "nowhere") is HIDDEN
+
+
+def test_a_right_on_a_namespace_is_for_that_namespace() -> None:
+    world = World(bind("alice", Role.EDITOR, on("east", "shop")))
+    assert world.ask("alice", CREATE, "east", "shop") is ALLOWED
+    assert world.ask("alice", CREATE, "east", "bank") is FORBIDDEN
+    assert world.ask("alice", GET, "east") is FORBIDDEN
+    assert world.authoriser.on_part_of_instance(Caller("alice"), GET, "east") is ALLOWED
+    assert world.authoriser.on_part_of_instance(Caller("alice"), GET, "west") is HIDDEN
+
+
+def test_a_right_on_the_platform_is_for_every_instance() -> None:
+    world = World(bind("root", Role.PLATFORM_ADMIN, on()))
+    assert world.ask("root", "kairship.instances.delete", "west") is ALLOWED
+    assert world.ask("root", GET, "nowhere") is HIDDEN
+
+
+def test_an_instance_made_anew_under_the_same_name_is_another() -> None:
+    world = World(bind("alice", Role.ADMIN, on("east")))
+    world.instances.put("east", "another-uid")
+    assert world.ask("alice", GET, "east") is HIDDEN
+
+
+def test_groups_count_and_only_while_one_is_in_them() -> None:
+    world = World(bind("%devs", Role.EDITOR, on("east")))
+    assert world.authoriser.on_instance(Caller("alice", ["ops", "devs"]), CREATE, "east") is ALLOWED
+    assert world.authoriser.on_instance(Caller("alice", ["ops"]), CREATE, "east") is HIDDEN
+    assert world.ask("devs", CREATE, "east") is HIDDEN  # a user who is called like the group
+
+
+def test_an_instance_hears_only_of_groups_that_are_bound_there() -> None:
+    world = World(bind("%devs", Role.EDITOR, on("east")), bind("%ops", Role.VIEWER, on("west", "shop")))
+    caller = Caller("alice", ["devs", "ops", "secret-project"])
+    assert world.authoriser.groups_on(caller, "east") == ("devs",)
+    assert world.authoriser.groups_on(caller, "west") == ("ops",)
+
+
+def test_a_workspace_with_the_number_of_something_else_is_not_that() -> None:
+    world = World(bind("alice", Role.PLATFORM_ADMIN, on(workspace="uid-east")))
+    assert world.ask("alice", GET, "east") is HIDDEN
+    assert world.authoriser.on_workspace(Caller("alice"), "ghippo.workspaces.update", "uid-east") is ALLOWED
+    assert world.authoriser.on_workspace(Caller("alice"), "ghippo.workspaces.update", "8") is HIDDEN
+    assert world.authoriser.workspaces(Caller("alice"), "ghippo.workspaces.get") == frozenset({"uid-east"})
+
+
+def test_the_last_of_several_bindings_takes_the_right_away() -> None:
+    first, second = bind("alice", Role.VIEWER, on("east")), bind("alice", Role.EDITOR, on("east"))
+    world = World(first, second)
+    world.holdings.remove(second.name)
+    assert world.ask("alice", GET, "east") is ALLOWED
+    assert world.ask("alice", CREATE, "east") is FORBIDDEN
+    world.holdings.remove(first.name)
+    assert world.ask("alice", GET, "east") is HIDDEN
+    assert len(world.holdings) == 0
+
+
+def test_a_withdrawn_binding_grants_nothing() -> None:
+    world = World(bind("alice", Role.VIEWER, on("east"), name="b"))
+    world.holdings.put(bind("alice", Role.VIEWER, on("east"), name="b", revoked=True))
+    assert world.ask("alice", GET, "east") is HIDDEN
+
+
+def test_a_permission_that_the_table_does_not_have_opens_nothing() -> None:
+    world = World(bind("alice", ["kairship.everything.do"], on()))
+    assert world.authoriser.on_platform(Caller("alice"), "kairship.everything.do") is FORBIDDEN
+
+
+def test_a_token_is_for_what_it_says() -> None:
+    world = World(bind("alice", Role.ADMIN, on("east")))
+    limited = Caller("alice", limited_to=frozenset({GET}))
+    assert world.authoriser.on_instance(limited, GET, "east") is ALLOWED
+    assert world.authoriser.on_instance(limited, CREATE, "east") is FORBIDDEN
+    assert not world.authoriser.reach(limited, CREATE)
+    assert world.authoriser.on_self(limited, "ghippo.self.update") is FORBIDDEN
+
+
+def test_reach_names_what_a_list_may_show() -> None:
+    world = World(bind("alice", Role.VIEWER, on("east")), bind("alice", Role.VIEWER, on("west", "shop")))
+    reach = world.authoriser.reach(Caller("alice"), GET)
+    assert not reach.everywhere
+    assert reach.includes("east", "anything")
+    assert reach.includes("west")
+    assert reach.includes("west", "shop")
+    assert not reach.includes("west", "bank")
+    assert not reach.includes("nowhere")
+
+
+@pytest.mark.parametrize("namespace", ["karmada-system", "karmada-cluster", "karmada-es-frankfurt", "kairship-system"])
+def test_namespaces_of_karmada_itself_are_for_admins(namespace: str) -> None:
+    world = World(bind("alice", Role.EDITOR, on("east")), bind("root", Role.ADMIN, on("east")))
+    assert world.ask("alice", "kairship.secrets.reveal", "east", namespace) is FORBIDDEN
+    assert world.ask("root", "kairship.secrets.reveal", "east", namespace) is ALLOWED
+
+
+def test_a_right_bound_on_a_namespace_of_karmada_itself_does_not_open_it() -> None:
+    world = World(bind("alice", Role.ADMIN, on("east", "karmada-cluster")))
+    assert world.ask("alice", "kairship.secrets.reveal", "east", "karmada-cluster") is FORBIDDEN
+
+
+def proxy(verb: str, resource: str, namespace: str = "") -> Attributes:
+    return Attributes(verb=verb, group="", resource=resource, namespace=namespace)
+
+
+def test_all_secrets_at_once_are_for_admins() -> None:
+    world = World(bind("alice", Role.EDITOR, on("east")), bind("root", Role.ADMIN, on("east")))
+    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "secrets", "shop")) is ALLOWED
+    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "secrets")) is FORBIDDEN
+    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "pods")) is ALLOWED
+    assert world.authoriser.of_proxy(Caller("root"), "east", proxy("list", "secrets")) is ALLOWED
+
+
+def test_the_proxy_hides_instances_too() -> None:
+    world = World(bind("alice", Role.VIEWER, on("east", "shop")))
+    assert world.authoriser.of_proxy(Caller("alice"), "west", proxy("list", "pods")) is HIDDEN
+    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "nothings")) is FORBIDDEN
+    assert world.authoriser.of_proxy_path(Caller("alice"), "east", "get", "/version") is ALLOWED
+    assert world.authoriser.of_proxy_path(Caller("alice"), "east", "get", "/metrics") is FORBIDDEN
+    assert world.authoriser.of_proxy_path(Caller("alice"), "west", "get", "/version") is HIDDEN
+
+
+def test_without_contact_writes_end_at_once_and_reads_after_a_minute() -> None:
+    world = World(bind("alice", Role.ADMIN, on("east")))
+    world.freshness.lost()
+    assert world.ask("alice", CREATE, "east") is UNCERTAIN
+    assert world.ask("alice", "kairship.secrets.reveal", "east", "shop") is UNCERTAIN
+    assert world.ask("alice", GET, "east") is ALLOWED
+    world.clock.pass_time(59)
+    world.freshness.lost()  # still: it does not begin anew
+    assert world.ask("alice", GET, "east") is ALLOWED
+    world.clock.pass_time(2)
+    assert world.ask("alice", GET, "east") is UNCERTAIN
+    assert not world.authoriser.reach(Caller("alice"), GET)
+    world.freshness.in_contact()
+    assert world.ask("alice", CREATE, "east") is ALLOWED
+
+
+def test_before_the_first_contact_nothing_is_allowed() -> None:
+    world = World(bind("alice", Role.ADMIN, on("east")))
+    authoriser = Authoriser(world.holdings, world.instances, Freshness(world.clock))
+    assert authoriser.on_instance(Caller("alice"), GET, "east") is UNCERTAIN
+
+
+def test_an_explanation_names_the_binding_or_the_role() -> None:
+    world = World(bind("%devs", Role.VIEWER, on("east"), name="by-devs"))
+    caller = Caller("alice", ["devs"])
+    allowed = world.authoriser.explain(caller, GET, instance="east")
+    assert allowed.verdict is ALLOWED
+    assert [binding.name for binding in allowed.bindings] == ["by-devs"]
+    refused = world.authoriser.explain(caller, CREATE, instance="east")
+    assert (refused.verdict, refused.bindings, refused.role) == (FORBIDDEN, (), Role.EDITOR)
+    assert world.authoriser.explain(caller, "no.such.thing").role is None
+    hidden = world.authoriser.explain(Caller("bob"), GET, instance="east")
+    assert (hidden.verdict, hidden.bindings) == (HIDDEN, ())
+
+
+def method(name: str) -> Method:
+    [found] = [each for each in methods().values() if f"{each.service}.{each.name}" == name]
+    return found
+
+
+def test_the_gate_applies_what_the_protos_say() -> None:
+    world = World(bind("alice", Role.VIEWER, on("east", "shop")), bind("alice", Role.VIEWER, on(workspace="7")))
+    gate, alice = Gate(world.authoriser), Caller("alice")
+
+    def admits(caller: Caller | None, name: str, request: object) -> Verdict:
+        return gate.admits(caller, method(name), request)  # type: ignore[arg-type]
+
+    deployment = GetDeploymentRequest(instance="east", namespace="shop", name="web")
+    assert admits(alice, "Apps.GetDeployment", deployment) is ALLOWED
+    assert admits(None, "Apps.GetDeployment", deployment) is FORBIDDEN
+    assert admits(alice, "Apps.GetDeployment", GetDeploymentRequest(instance="east", name="web")) is HIDDEN
+    assert admits(alice, "Instance.GetInstance", GetInstanceRequest(name="east")) is FORBIDDEN
+    assert admits(alice, "Instance.GetInstance", GetInstanceRequest(name="west")) is HIDDEN
+    assert admits(Caller("bob"), "Instance.ListInstances", ListInstancesRequest()) is ALLOWED  # and shows nothing
+    assert admits(alice, "Workspaces.GetWorkspace", GetWorkspaceRequest(workspace="7")) is ALLOWED
+    assert admits(alice, "Workspaces.GetWorkspace", GetWorkspaceRequest(workspace="8")) is HIDDEN
+    assert admits(alice, "CurrentUser.GetCurrentUser", GetWorkspaceRequest()) is ALLOWED
+    assert admits(None, "Sessions.Login", GetWorkspaceRequest()) is ALLOWED
+
+
+def test_equal_sets_of_permissions_are_kept_once() -> None:
+    def granted(names: Iterable[str]) -> frozenset[str]:
+        return bind("alice", list(names), on()).spec.permissions
+
+    first = granted([GET, CREATE])
+    assert granted([CREATE, GET]) is first

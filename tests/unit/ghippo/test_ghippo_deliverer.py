@@ -1,0 +1,209 @@
+"""Deliveries to a receiver that is down, slow to agree, forgetful or elsewhere: nothing is lost or led astray."""
+
+import asyncio
+import contextlib
+import time as wall
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import sqlalchemy as sa
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from support.our_kinds import until
+
+from kairship.access.delivery import Changes, DeliveryRefusedError, Everything, Receiver
+from kairship.ghippo import bindings, registry, users, webhooks
+from kairship.ghippo.bindings import Target
+from kairship.ghippo.database import Database, schema
+from kairship.ghippo.deliverer import Deliverer
+from kairship.ghippo.errors import Exists, Invalid
+from kairship.ghippo.sealing import Sealer
+from kairship.reconcile import Backoff
+
+from .conftest import Ask
+
+PATIENCE = 15.0
+
+
+class Stored:
+    """A receiver as other modules write one: the typed client, and a dictionary for what it stores."""
+
+    def __init__(self) -> None:
+        self.receiver = Receiver()
+        self.bindings: dict[str, tuple[int, bool]] = {}
+        self.answers: list[int] = []
+        self.kinds: list[str] = []
+        self.refused = 0
+        self.news = asyncio.Condition()
+
+    async def take(self, request: web.Request) -> web.Response:
+        try:
+            delivery = self.receiver.read(request.headers, await request.read(), at=wall.time())
+        except DeliveryRefusedError:
+            self.refused += 1
+            return web.Response(status=401)
+        status = self.answers.pop(0) if self.answers else 204
+        async with self.news:
+            self.kinds.append(type(delivery).__name__)
+            if status < 300 or status == 599:  # 599: it is stored, and the acknowledgement is lost
+                self.store(delivery)
+            self.news.notify_all()
+        return web.Response(status=status, headers={"Location": "http://127.0.0.1:1/"} if status == 302 else None)
+
+    def store(self, delivery: Changes | Everything) -> None:
+        for binding in delivery.bindings:
+            known = self.bindings.get(binding.name)
+            if known is None or known[0] < binding.spec.sequence:
+                self.bindings[binding.name] = (binding.spec.sequence, binding.spec.revoked)
+        if isinstance(delivery, Everything):
+            for name, (sequence, _) in list(self.bindings.items()):
+                if delivery.is_gone(name, sequence):
+                    del self.bindings[name]
+
+    @property
+    def live(self) -> set[str]:
+        return {name for name, (_, revoked) in self.bindings.items() if not revoked}
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE), self.news:
+            await self.news.wait_for(condition)
+
+
+@pytest.fixture
+async def stored() -> Stored:
+    return Stored()
+
+
+@pytest.fixture
+async def server(stored: Stored) -> AsyncIterator[TestServer]:
+    app = web.Application()
+    app.router.add_post("/bindings", stored.take)
+    server = TestServer(app)
+    await server.start_server()
+    yield server
+    await server.close()
+
+
+@contextlib.asynccontextmanager
+async def delivering(database: Database, sealer: Sealer) -> AsyncIterator[Deliverer]:
+    deliverer = Deliverer(database, sealer, backoff=Backoff(0.02, 0.1))
+    running = asyncio.ensure_future(deliverer.run())
+    try:
+        yield deliverer
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+@pytest.fixture
+async def ann(ask: Ask) -> str:
+    await ask.timed(registry.register, name="east", uid="uid-east")
+    return await ask.timed(users.create, name="ann")
+
+
+async def give(ask: Ask, user: str, namespace: str) -> str:
+    target = Target(kind="Resource", id="uid-east", namespace=namespace)
+    return await ask.timed(bindings.create, subject_kind="User", subject_id=user, role="viewer", target=target)
+
+
+async def subscribe(ask: Ask, sealer: Sealer, stored: Stored, url: str, name: str = "hook") -> None:
+    stored.receiver = Receiver(await ask(webhooks.create, sealer, name=name, url=url))
+
+
+async def test_changes_arrive_and_withdrawals_too(
+    database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
+) -> None:
+    first = await give(ask, ann, "web")
+    await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
+    async with delivering(database, sealer) as deliverer:
+        await stored.until(lambda: len(stored.live) == 1)
+        await give(ask, ann, "db")
+        deliverer.wake()
+        await stored.until(lambda: len(stored.live) == 2)
+        await ask.timed(bindings.delete, first)
+        deliverer.wake()
+        await stored.until(lambda: len(stored.live) == 1)
+        assert stored.refused == 0
+
+
+async def test_a_receiver_that_fails_gets_it_again_in_order(
+    database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
+) -> None:
+    """503 and a redirect mean nothing was taken; 599 stands for an acknowledgement that was lost."""
+    stored.answers = [503, 302, 599, 599]
+    await give(ask, ann, "web")
+    await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
+    async with delivering(database, sealer):
+        await stored.until(lambda: not stored.answers and "Everything" in stored.kinds)
+    assert stored.kinds[:4] == ["Changes"] * 4
+    [webhook] = await ask(webhooks.find)
+    assert (webhook.pending, webhook.problem) == (0, "")
+
+
+async def test_a_receiver_that_is_down_loses_nothing_and_holds_up_no_other(
+    database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
+) -> None:
+    await ask(webhooks.create, sealer, name="dead", url="http://127.0.0.1:1/bindings")
+    await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
+    await give(ask, ann, "web")
+    async with delivering(database, sealer):
+        await stored.until(lambda: len(stored.live) == 1)
+
+        async def problem_is_shown() -> bool:
+            return "cannot be reached" in (await ask(webhooks.get, "dead")).problem
+
+        await until(problem_is_shown, what="the problem is shown")
+    assert (await ask(webhooks.get, "dead")).pending == 1
+
+
+async def test_a_receiver_that_forgot_or_invented_is_made_whole(
+    database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
+) -> None:
+    for number in range(webhooks.BATCH // 40):
+        await give(ask, ann, f"n{number}")
+    await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
+    async with delivering(database, sealer):
+        await stored.until(lambda: stored.kinds.count("Everything") == 1)
+    known = dict(stored.bindings)
+    stored.bindings = {"b-0000-invented": (5, False), "b-zzzz": (5, False)}
+    await ask(lambda connection: connection.execute(sa.update(schema.webhooks).values(reconciled_at=0)))
+    async with delivering(database, sealer):
+        await stored.until(lambda: stored.kinds.count("Everything") == 2)
+    assert stored.bindings == known
+
+
+async def test_everything_comes_in_pages_that_leave_no_gap(ask: Ask, ann: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "BATCH", 2)
+    for number in range(5):
+        await give(ask, ann, f"n{number}")
+    names: list[str] = []
+    after: str | None = ""
+    pages = 0
+    while after is not None:
+        page = await ask(webhooks.page_of_everything, after=after)
+        assert page.after == after
+        names += [binding.name for binding in page.bindings]
+        after, pages = page.upto, pages + 1
+    assert names == sorted(names)
+    assert (len(names), pages) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "x", "http://example.com/", "ftp://example.com", "https://", "https://user:pw@example.com/", "https://[::1",
+     "http://127.0.0.1.example.com/", "https://example.com/#x", "https://exa mple.com/", "https://example.com/\n",
+     "file:///etc/passwd", "http://169.254.169.254/"],
+)  # fmt: skip
+def test_addresses_that_are_refused(url: str) -> None:
+    with pytest.raises(Invalid):
+        webhooks.check_url(url)
+
+
+async def test_the_secret_is_sealed_and_a_name_is_there_once(ask: Ask, sealer: Sealer) -> None:
+    secret = await ask(webhooks.create, sealer, name="hook", url="https://example.com/")
+    row = await ask(webhooks.get, "hook")
+    assert secret not in str(row)
+    assert secret.encode() not in bytes(row.sealed_secret)
+    with pytest.raises(Exists):
+        await ask(webhooks.create, sealer, name="hook", url="https://example.com/")

@@ -1,0 +1,388 @@
+"""The services: every method of the protos, what replies hold, nobody giving away more than they have, bad input."""
+
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from protobuf import (
+    DescFieldValueEnum,
+    DescFieldValueList,
+    DescFieldValueMessage,
+    DescFieldValueScalar,
+    DescMessage,
+    ScalarType,
+    message_from_json_value,
+)
+
+from kairship.access import Role
+from kairship.gen.kairship.ghippo.v1alpha1.audit_pb import (
+    AuditFilter,
+    ExportAuditsRequest,
+    ListAuditsRequest,
+    VerifyAuditsRequest,
+)
+from kairship.gen.kairship.ghippo.v1alpha1.binding_pb import (
+    CreateBindingRequest,
+    DeleteBindingRequest,
+    ListBindingsRequest,
+    Subject,
+    Target,
+)
+from kairship.gen.kairship.ghippo.v1alpha1.current_user_pb import (
+    ChangePasswordRequest,
+    CreateAccessTokenRequest,
+    GetCurrentUserRequest,
+    ListAccessTokensRequest,
+    ListSessionsRequest,
+)
+from kairship.gen.kairship.ghippo.v1alpha1.group_pb import AddGroupMemberRequest, CreateGroupRequest
+from kairship.gen.kairship.ghippo.v1alpha1.identity_provider_pb import (
+    CreateIdentityProviderRequest,
+    GetIdentityProviderRequest,
+    IdentityProvider,
+)
+from kairship.gen.kairship.ghippo.v1alpha1.role_pb import CreateRoleRequest, ListRolesRequest, UpdateRoleRequest
+from kairship.gen.kairship.ghippo.v1alpha1.session_pb import LoginRequest, LogoutRequest, RefreshTokenRequest
+from kairship.gen.kairship.ghippo.v1alpha1.user_pb import (
+    CreateUserRequest,
+    ListUsersRequest,
+    ResetPasswordRequest,
+    UpdateUserRequest,
+)
+from kairship.gen.kairship.ghippo.v1alpha1.webhook_pb import CreateWebhookRequest, ListWebhooksRequest
+from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
+    AddWorkspaceMemberRequest,
+    AddWorkspaceResourceRequest,
+    CreateWorkspaceRequest,
+    ListWorkspaceMembersRequest,
+    ListWorkspacesRequest,
+    RemoveWorkspaceMemberRequest,
+)
+from kairship.ghippo import bindings, registry, users
+from kairship.ghippo.audit import AuditLog
+from kairship.ghippo.database import Database
+from kairship.ghippo.errors import GhippoError, Invalid, NotFound, Refused, Unauthenticated
+from kairship.ghippo.oidc import Issuers, ProviderLogin
+from kairship.ghippo.passwords import Passwords
+from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.services import services
+from kairship.ghippo.sign_in import SignIn
+from kairship.wire import Method, methods, write
+
+from .conftest import Ask, Time
+
+PACKAGE = "kairship.ghippo.v1alpha1."
+ELSEWHERE = {"Rights"}  # answered where rights are decided
+GOOD = "correct horse battery staple"
+
+
+@dataclass
+class Caller:
+    id: str
+    authenticated_by: str = "session"
+    session: str = "s-1"
+
+
+@dataclass
+class Call:
+    caller: Caller
+    request_id: str = "r-1"
+    origin: str = "192.0.2.1"
+    warnings: list[str] = field(default_factory=list)
+
+
+class Ghippo:
+    def __init__(self, found: dict[str, object], ask: Ask, root: str) -> None:
+        self._found = found
+        self.ask = ask
+        self.root = root
+
+    def service(self, name: str) -> Any:
+        return self._found[PACKAGE + name]
+
+    async def __call__(self, method: str, request: Any, *, by: str | Caller | None = None) -> Any:
+        service, _, name = method.partition(".")
+        caller = by if isinstance(by, Caller) else Caller(by or self.root)
+        return await getattr(self.service(service), name)(request, Call(caller))
+
+    async def user(self, name: str) -> str:
+        made = await self("Users.create_user", CreateUserRequest(name=name, password=GOOD))
+        return str(made.id)
+
+
+@pytest.fixture
+async def ghippo(
+    database: Database,
+    passwords: Passwords,
+    sealer: Sealer,
+    audit: AuditLog,
+    sign_in: SignIn,
+    ask: Ask,
+    time: Time,
+) -> AsyncIterator[Ghippo]:
+    issuers = Issuers()
+    found = services(
+        database=database,
+        passwords=passwords,
+        sealer=sealer,
+        audit=audit,
+        sign_in=sign_in,
+        providers=ProviderLogin(database, sealer, sign_in, issuers, clock=time),
+        clock=time,
+    )
+    root = await ask.timed(users.create, name="root")
+    await ask.timed(
+        bindings.create,
+        subject_kind="User",
+        subject_id=root,
+        role=Role.PLATFORM_ADMIN.id,
+        target=bindings.PLATFORM,
+    )
+    await ask.timed(registry.register, name="east", uid="uid-east")
+    yield Ghippo(found, ask, root)
+    await issuers.close()
+
+
+def user_subject(identifier: str) -> Subject:
+    return Subject(kind=Subject.Kind.USER, id=identifier)
+
+
+def ours() -> Iterator[Method]:
+    for method in methods().values():
+        if method.path.startswith(f"/{PACKAGE}") and method.service not in ELSEWHERE:
+            yield method
+
+
+def plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def implementation(ghippo: Ghippo, method: Method) -> Any:
+    [found] = [
+        function
+        for name, function in inspect.getmembers(ghippo.service(method.service), callable)
+        if plain(name) == plain(method.name)
+    ]
+    return found
+
+
+async def test_every_method_is_there_and_nothing_else(ghippo: Ghippo) -> None:
+    for method in ours():
+        assert inspect.isasyncgenfunction(implementation(ghippo, method)) == method.streams
+    known = {(method.service, plain(method.name)) for method in ours()}
+    for service in {method.service for method in ours()}:
+        public = {plain(name) for name, _ in inspect.getmembers(ghippo.service(service), callable) if name[0] != "_"}
+        assert {(service, name) for name in public} <= known
+
+
+NASTY = ("", "0", "9999999999", "nul\0nul", "' OR 1=1 --", "a" * 5000, "💥\n\r%_٣")
+
+
+def nasty(message: DescMessage, text: str, depth: int = 0) -> dict[str, Any]:
+    """A request in which every text is `text`, and every number an extreme."""
+    made: dict[str, Any] = {}
+    for each in message.fields:
+        match each.value:
+            case DescFieldValueScalar(scalar=ScalarType.STRING):
+                made[each.json_name] = text
+            case DescFieldValueScalar(scalar=ScalarType.BOOL):
+                made[each.json_name] = True
+            case DescFieldValueScalar():
+                made[each.json_name] = 2**31 - 1 if len(text) % 2 else -1
+            case DescFieldValueEnum(enum=enum):
+                made[each.json_name] = enum.values[len(text) % len(enum.values)].name
+            case DescFieldValueMessage(message=inner) if depth < 3:
+                made[each.json_name] = nasty(inner, text, depth + 1)
+            case DescFieldValueList(element=ScalarType.STRING):
+                made[each.json_name] = [text, text + "x"]
+            case _:
+                continue
+    return made
+
+
+async def outcome(ghippo: Ghippo, method: Method, request: Any) -> GhippoError | None:
+    reply = implementation(ghippo, method)(request, Call(Caller(ghippo.root)))
+    try:
+        if method.streams:
+            async for piece in reply:
+                write(piece)
+        else:
+            write(await reply)
+    except GhippoError as refusal:
+        return refusal
+    return None
+
+
+@pytest.mark.parametrize("text", NASTY)
+async def test_bad_input_is_refused_with_a_reason_and_breaks_nothing(
+    ghippo: Ghippo, text: str, audit: AuditLog
+) -> None:
+    for method in ours():
+        for body in (nasty(method.request.desc(), text), {}):
+            refusal = await outcome(ghippo, method, message_from_json_value(method.request, body))
+            assert refusal is None or 0 < len(refusal.message) < 600, method.path
+    assert (await ghippo.ask(audit.verify)).broken_at is None
+    [root] = (await ghippo("Users.list_users", ListUsersRequest(search="root", page=1))).items
+    assert not root.disabled
+
+
+async def test_sign_in_look_around_and_out(ghippo: Ghippo, sign_in: SignIn, time: Time) -> None:
+    ann = await ghippo.user("ann")
+    reply = await ghippo("Sessions.login", LoginRequest(name="ann", password=GOOD))
+    assert (reply.user.id, reply.must_change_password, reply.expires_at) == (ann, True, time() + 300)
+    [session] = (await ghippo("CurrentUser.list_sessions", ListSessionsRequest(), by=ann)).items
+    me = Caller(ann, session=session.id)
+    change = ChangePasswordRequest(old_password=GOOD, new_password="another good password")
+    await ghippo("CurrentUser.change_password", change, by=me)
+    assert (await ghippo("CurrentUser.get_current_user", GetCurrentUserRequest(), by=me)).name == "ann"
+    again = await ghippo("Sessions.refresh_token", RefreshTokenRequest(refresh_token=reply.refresh_token))
+    assert not again.must_change_password
+    await ghippo("Sessions.logout", LogoutRequest(), by=me)
+    with pytest.raises(Unauthenticated):
+        await ghippo("Sessions.refresh_token", RefreshTokenRequest(refresh_token=again.refresh_token))
+
+
+async def test_a_token_cannot_make_another_or_change_the_password(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    made = await ghippo("CurrentUser.create_access_token", CreateAccessTokenRequest(name="ci", days=7), by=ann)
+    assert made.token.startswith("kst_")
+    listed = await ghippo("CurrentUser.list_access_tokens", ListAccessTokensRequest(), by=ann)
+    assert made.token not in write(listed).decode()
+    with_token = Caller(ann, authenticated_by="token", session="")
+    for method, request in (
+        ("CurrentUser.create_access_token", CreateAccessTokenRequest(name="more", days=7)),
+        ("CurrentUser.change_password", ChangePasswordRequest(old_password=GOOD, new_password="another password")),
+    ):
+        with pytest.raises(Refused, match="session"):
+            await ghippo(method, request, by=with_token)
+
+
+async def test_secrets_are_in_one_reply_and_no_other(ghippo: Ghippo) -> None:
+    made = await ghippo("Webhooks.create_webhook", CreateWebhookRequest(name="hook", url="https://example.com/"))
+    assert made.secret
+    assert made.secret not in write(await ghippo("Webhooks.list_webhooks", ListWebhooksRequest())).decode()
+    provider = IdentityProvider(
+        name="corp", issuer="https://login.example.com", client_id="k", redirect_uris=["https://example.com/back"]
+    )
+    request = CreateIdentityProviderRequest(provider=provider, client_secret="hunter2")
+    assert "hunter2" not in write(await ghippo("IdentityProviders.create_identity_provider", request)).decode()
+    found = await ghippo("IdentityProviders.get_identity_provider", GetIdentityProviderRequest(name="corp"))
+    assert "hunter2" not in write(found).decode()
+
+
+async def custom(ghippo: Ghippo, user: str, *granted: str) -> None:
+    """A role of its own for somebody, on the platform."""
+    role = f"role-of-{user}"
+    await ghippo("Roles.create_role", CreateRoleRequest(id=role, permissions=list(granted)))
+    target = Target(kind=Target.Kind.PLATFORM)
+    await ghippo("Bindings.create_binding", CreateBindingRequest(subject=user_subject(user), role=role, target=target))
+
+
+async def test_nobody_gives_away_more_than_they_have(ghippo: Ghippo) -> None:
+    """A helper who may manage users, groups, roles and bindings becomes no administrator by any of it."""
+    helper = await ghippo.user("helper")
+    managing = ("users", "groups", "roles", "bindings")
+    await custom(ghippo, helper, *(f"ghippo.{kind}.create" for kind in managing), "kairship.pods.get")
+    platform = Target(kind=Target.Kind.PLATFORM)
+    admins = await ghippo("Groups.create_group", CreateGroupRequest(name="admins"))
+    subject = Subject(kind=Subject.Kind.GROUP, id=admins.id)
+    admin = Role.PLATFORM_ADMIN.id
+    await ghippo("Bindings.create_binding", CreateBindingRequest(subject=subject, role=admin, target=platform))
+    attempts = (
+        ("Bindings.create_binding", CreateBindingRequest(subject=user_subject(helper), role=admin, target=platform)),
+        ("Bindings.create_binding", CreateBindingRequest(subject=user_subject(helper), role="editor", target=platform)),
+        ("Groups.add_group_member", AddGroupMemberRequest(id=admins.id, user=helper)),
+        ("Roles.update_role", UpdateRoleRequest(id=f"role-of-{helper}", permissions=["kairship.instances.delete"])),
+        ("Users.reset_password", ResetPasswordRequest(id=ghippo.root, password=GOOD)),
+        ("Users.update_user", UpdateUserRequest(id=ghippo.root, disabled=True)),
+    )
+    for method, request in attempts:
+        with pytest.raises(Refused, match="do not have"):
+            await ghippo(method, request, by=helper)
+    await ghippo("Groups.add_group_member", AddGroupMemberRequest(id=admins.id, user=helper))  # an administrator may
+
+
+async def test_an_admin_of_a_workspace_gives_roles_there_and_nowhere_else(ghippo: Ghippo) -> None:
+    ann, bob = await ghippo.user("ann"), await ghippo.user("bob")
+    shop = await ghippo("Workspaces.create_workspace", CreateWorkspaceRequest(name="shop"))
+    bank = await ghippo("Workspaces.create_workspace", CreateWorkspaceRequest(name="bank"))
+    await ghippo("Workspaces.add_workspace_resource", AddWorkspaceResourceRequest(workspace=shop.id, instance="east"))
+
+    def member(workspace: str, user: str, role: str) -> AddWorkspaceMemberRequest:
+        return AddWorkspaceMemberRequest(workspace=workspace, subject=user_subject(user), role=role)
+
+    await ghippo("Workspaces.add_workspace_member", member(shop.id, ann, "admin"))
+    await ghippo("Workspaces.add_workspace_member", member(shop.id, bob, "editor"), by=ann)
+    await ghippo("Roles.create_role", CreateRoleRequest(id="destroyer", permissions=["kairship.instances.delete"]))
+    for request in (member(shop.id, bob, "destroyer"), member(bank.id, bob, "viewer")):
+        with pytest.raises(Refused):
+            await ghippo("Workspaces.add_workspace_member", request, by=ann)
+    elsewhere = await ghippo("Workspaces.add_workspace_member", member(bank.id, ann, "viewer"))
+    with pytest.raises(NotFound):  # the identifier of a member of another workspace
+        await ghippo(
+            "Workspaces.remove_workspace_member",
+            RemoveWorkspaceMemberRequest(workspace=shop.id, id=elsewhere.id),
+            by=ann,
+        )
+    found = await ghippo("Workspaces.list_workspace_members", ListWorkspaceMembersRequest(workspace=shop.id))
+    assert {(each.subject.name, each.role) for each in found.items} == {("ann", "admin"), ("bob", "editor")}
+
+
+async def test_workspaces_are_listed_to_those_who_may_see_them(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    shop = await ghippo("Workspaces.create_workspace", CreateWorkspaceRequest(name="shop"))
+    await ghippo("Workspaces.create_workspace", CreateWorkspaceRequest(name="bank"))
+
+    async def seen(by: str) -> list[str]:
+        reply = await ghippo("Workspaces.list_workspaces", ListWorkspacesRequest(page_size=-1), by=by)
+        assert reply.pagination.total == len(reply.items)
+        return [each.name for each in reply.items]
+
+    assert await seen(ann) == []
+    member = AddWorkspaceMemberRequest(workspace=shop.id, subject=user_subject(ann), role="viewer")
+    await ghippo("Workspaces.add_workspace_member", member)
+    assert await seen(ann) == ["shop"]
+    assert await seen(ghippo.root) == ["bank", "shop"]
+
+
+async def test_bindings_are_listed_as_they_were_given(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    target = Target(kind=Target.Kind.RESOURCE, instance="east", namespace="web")
+    made = await ghippo(
+        "Bindings.create_binding", CreateBindingRequest(subject=user_subject(ann), role="viewer", target=target)
+    )
+    [found] = (await ghippo("Bindings.list_bindings", ListBindingsRequest(subject=ann))).items
+    assert found == made
+    assert (found.subject.name, found.target.instance, found.target.namespace) == ("ann", "east", "web")
+    await ghippo("Bindings.delete_binding", DeleteBindingRequest(id=made.id))
+    assert (await ghippo("Bindings.list_bindings", ListBindingsRequest(subject=ann))).items == []
+    for wrong in (Target(), Target(kind=Target.Kind.RESOURCE), Target(kind=Target.Kind.PLATFORM, instance="east")):
+        request = CreateBindingRequest(subject=user_subject(ann), role="viewer", target=wrong)
+        with pytest.raises(Invalid):
+            await ghippo("Bindings.create_binding", request)
+
+
+async def test_roles_are_paged_and_searched(ghippo: Ghippo) -> None:
+    reply = await ghippo("Roles.list_roles", ListRolesRequest(page=2, page_size=3))
+    assert ([role.id for role in reply.items], reply.pagination.total, reply.pagination.pages) == (["viewer"], 4, 2)
+    reply = await ghippo("Roles.list_roles", ListRolesRequest(search="Platform"))
+    assert [role.id for role in reply.items] == ["platform-admin"]
+
+
+async def test_the_audit_is_read_exported_and_verified(ghippo: Ghippo) -> None:
+    await ghippo.user("ann")
+    for _ in range(3):
+        await ghippo("Sessions.login", LoginRequest(name="ann", password=GOOD))
+    with pytest.raises(Unauthenticated):
+        await ghippo("Sessions.login", LoginRequest(name="ann", password="wrong wrong wrong"))
+    reply = await ghippo("Audits.list_audits", ListAuditsRequest(limit=2))
+    assert ([entry.outcome for entry in reply.items], reply.next) == ([16, 0], reply.items[-1].sequence)
+    failed = await ghippo("Audits.list_audits", ListAuditsRequest(filter=AuditFilter(failed=True)))
+    assert len(failed.items) == 1
+    request = ExportAuditsRequest()
+    pieces = [piece.csv async for piece in ghippo.service("Audits").export_audits(request, Call(Caller(ghippo.root)))]
+    assert len("".join(pieces).splitlines()) == 5
+    found = await ghippo("Audits.verify_audits", VerifyAuditsRequest())
+    assert (found.intact, found.entries) == (True, 4)

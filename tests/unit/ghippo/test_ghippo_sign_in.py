@@ -1,0 +1,341 @@
+"""Signing in: with a password, again and again, with tokens, with devices; and what guessing costs."""
+
+import asyncio
+import threading
+
+import pytest
+from argon2 import PasswordHasher
+
+from kairship.ghippo import access_tokens, device_login, sessions, users
+from kairship.ghippo.audit import AuditLog, Filter
+from kairship.ghippo.database import Database
+from kairship.ghippo.errors import Invalid, NotFound, Precondition, Refused, TooMany, Unauthenticated
+from kairship.ghippo.first_run import create_admin
+from kairship.ghippo.passwords import Passwords, check_policy
+from kairship.ghippo.sign_in import Origin, SignIn
+from kairship.ghippo.signing import Claims, Signer, Verifier
+
+from .conftest import Ask, Time
+
+GOOD = "correct horse battery staple"
+HERE = Origin("192.0.2.1", "test", "r-1")
+
+
+@pytest.fixture
+async def ann(ask: Ask, passwords: Passwords) -> str:
+    return await ask.timed(users.create, name="ann", password_hash=await passwords.hash(GOOD))
+
+
+async def claims_of(sign_in: SignIn, token: str, time: Time) -> Claims:
+    return Verifier(await sign_in.public_keys()).verify(token, at=time())
+
+
+async def test_a_session_begins_and_goes_on(sign_in: SignIn, ann: str, time: Time) -> None:
+    first = await sign_in.with_password(" Ann ", GOOD, HERE)
+    claims = await claims_of(sign_in, first.token, time)
+    assert (claims.sub, claims.chg, claims.exp - claims.iat) == (ann, True, 300)
+    time.pass_(299)
+    second = await sign_in.with_refresh_token(first.refresh_token)
+    assert (await claims_of(sign_in, second.token, time)).sid == claims.sid
+    time.pass_(1)
+    with pytest.raises(Unauthenticated, match="expired"):
+        await claims_of(sign_in, first.token, time)
+
+
+async def test_nothing_shows_what_was_handed_out(sign_in: SignIn, ann: str) -> None:
+    signed = await sign_in.with_password("ann", GOOD, HERE)
+    shown = f"{signed!r} {signed} {sign_in!r}"
+    assert not any(secret in shown for secret in (signed.token, signed.refresh_token, signed.csrf_token))
+
+
+@pytest.mark.parametrize("name", ["ann", "nobody", "", "x" * 400, "ann\0", "' OR 1=1 --", "\ud800"])
+async def test_a_wrong_name_and_a_wrong_password_are_told_the_same(sign_in: SignIn, ann: str, name: str) -> None:
+    with pytest.raises(Unauthenticated) as caught:
+        await sign_in.with_password(name, "wrong password here", HERE)
+    assert caught.value.message == "the name or the password is wrong"
+
+
+async def test_a_wrong_name_costs_one_call_of_argon2_like_a_wrong_password(
+    database: Database,
+    audit: AuditLog,
+    sign_in: SignIn,
+    ann: str,
+    ask: Ask,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    verify = PasswordHasher.verify
+
+    def counted(self: PasswordHasher, hash_: str, password: str) -> bool:
+        calls.append(hash_)
+        return verify(self, hash_, password)
+
+    monkeypatch.setattr(PasswordHasher, "verify", counted)
+    costs = []
+    await ask.timed(users.create, name="without-password")
+    for name in ("ann", "nobody", "without-password"):
+        calls.clear()
+        with pytest.raises(Unauthenticated):
+            await sign_in.with_password(name, "wrong password here", HERE)
+        parameters = {hash_.split("$")[3] for hash_ in calls}
+        costs.append((len(calls), parameters))
+    assert costs[0] == costs[1] == costs[2]
+    assert costs[0][0] == 1
+
+
+async def test_guessing_locks_the_account_and_says_for_how_long(sign_in: SignIn, ann: str, time: Time) -> None:
+    for _ in range(5):
+        with pytest.raises(Unauthenticated):
+            await sign_in.with_password("ann", "wrong password here", HERE)
+    with pytest.raises(TooMany) as caught:
+        await sign_in.with_password("ann", GOOD, Origin("198.51.100.7"))
+    assert caught.value.retry_after == 30
+    time.pass_(30)
+    await sign_in.with_password("ann", GOOD, HERE)
+    for _ in range(4):  # it starts anew
+        with pytest.raises(Unauthenticated):
+            await sign_in.with_password("ann", "wrong password here", HERE)
+    await sign_in.with_password("ann", GOOD, HERE)
+
+
+async def test_an_account_that_does_not_exist_is_locked_just_so(sign_in: SignIn) -> None:
+    for _ in range(5):
+        with pytest.raises(Unauthenticated):
+            await sign_in.with_password("nobody", GOOD, HERE)
+    with pytest.raises(TooMany):
+        await sign_in.with_password("nobody", GOOD, HERE)
+
+
+async def test_guessing_at_many_accounts_locks_the_address(sign_in: SignIn, ann: str) -> None:
+    for number in range(30):
+        with pytest.raises(Unauthenticated):
+            await sign_in.with_password(f"user{number}", "wrong password here", HERE)
+    with pytest.raises(TooMany):
+        await sign_in.with_password("ann", GOOD, HERE)
+    await sign_in.with_password("ann", GOOD, Origin("198.51.100.7"))
+
+
+async def test_many_guesses_at_once_do_not_slip_through_together(sign_in: SignIn, ann: str) -> None:
+    results = await asyncio.gather(
+        *(sign_in.with_password("ann", f"wrong password {number}", HERE) for number in range(15)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(result, Unauthenticated) for result in results) == 5
+    assert sum(isinstance(result, TooMany) for result in results) == 10
+
+
+async def test_a_flood_of_sign_ins_is_turned_away() -> None:
+    passwords = Passwords(threads=1, waiting=2, hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+    gate = threading.Event()
+    passwords._pool.submit(gate.wait)
+    waiting = [asyncio.ensure_future(passwords.hash(GOOD)) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(TooMany) as caught:
+        await passwords.hash(GOOD)
+    assert caught.value.retry_after
+    gate.set()
+    await asyncio.gather(*waiting)
+    passwords.close()
+
+
+async def test_a_refresh_token_that_comes_twice_ends_the_session(sign_in: SignIn, ann: str, time: Time) -> None:
+    first = await sign_in.with_password("ann", GOOD, HERE)
+    second = await sign_in.with_refresh_token(first.refresh_token)
+    time.pass_(5)
+    third = await sign_in.with_refresh_token(first.refresh_token)  # two tabs at the same moment
+    time.pass_(sessions.GRACE + 1)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(second.refresh_token)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(first.refresh_token)
+    with pytest.raises(Unauthenticated):  # whoever has it: the thief or the owner
+        await sign_in.with_refresh_token(third.refresh_token)
+
+
+async def test_sessions_end_by_idleness_and_at_last_anyway(sign_in: SignIn, ann: str, time: Time) -> None:
+    idle = await sign_in.with_password("ann", GOOD, HERE)
+    time.pass_(sessions.IDLE)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(idle.refresh_token)
+    busy = await sign_in.with_password("ann", GOOD, HERE)
+    begun = time()
+    while time() - begun < sessions.ABSOLUTE - sessions.IDLE // 2:
+        time.pass_(sessions.IDLE // 2)
+        busy = await sign_in.with_refresh_token(busy.refresh_token)
+    time.pass_(sessions.IDLE // 2)
+    assert time() - begun == sessions.ABSOLUTE
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(busy.refresh_token)
+
+
+async def test_a_user_has_a_bounded_number_of_sessions(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
+    for _ in range(sessions.MOST + 3):
+        await ask.timed(sessions.begin, ann, address="", agent="a" * 999)
+        time.pass_(1)
+    assert len(await ask.timed(sessions.of_user, ann)) == sessions.MOST
+
+
+async def test_nobody_ends_the_session_of_another(ask: Ask, sign_in: SignIn, ann: str, time: Time) -> None:
+    bob = await ask.timed(users.create, name="bob")
+    signed = await sign_in.with_password("ann", GOOD, HERE)
+    sid = (await claims_of(sign_in, signed.token, time)).sid
+    with pytest.raises(NotFound):
+        await ask.timed(sessions.end, bob, sid)
+    await ask.timed(sessions.end, ann, sid)
+    with pytest.raises(Unauthenticated):
+        await ask.timed(sessions.check_lives, sid)
+
+
+async def test_changing_the_password_ends_the_other_sessions(sign_in: SignIn, ann: str, time: Time) -> None:
+    here, there = await sign_in.with_password("ann", GOOD, HERE), await sign_in.with_password("ann", GOOD, HERE)
+    sid = (await claims_of(sign_in, here.token, time)).sid
+    with pytest.raises(Unauthenticated, match="old password"):
+        await sign_in.change_password(ann, "wrong password here", "another good password", session=sid, origin=HERE)
+    with pytest.raises(Precondition, match="choose another"):
+        await sign_in.change_password(ann, GOOD, GOOD, session=sid, origin=HERE)
+    await sign_in.change_password(ann, GOOD, "another good password", session=sid, origin=HERE)
+    assert not (await sign_in.with_refresh_token(here.refresh_token)).must_change_password
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(there.refresh_token)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_password("ann", GOOD, HERE)
+
+
+async def test_a_disabled_user_cannot_come_in_by_any_door(sign_in: SignIn, ann: str, ask: Ask) -> None:
+    signed = await sign_in.with_password("ann", GOOD, HERE)
+    await ask.timed(users.update, ann, display_name="", email="", disabled=True)
+    with pytest.raises(Unauthenticated, match="name or the password"):
+        await sign_in.with_password("ann", GOOD, HERE)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(signed.refresh_token)
+
+
+@pytest.mark.parametrize("password", ["short", "aaaaaaaaaaaaaaaa", "i am ann and sly", ""])
+def test_weak_passwords_are_refused(password: str) -> None:
+    with pytest.raises(Invalid):
+        check_policy(password, name="ann")
+
+
+async def test_a_forged_token_is_refused(
+    sign_in: SignIn, ann: str, database: Database, sealer: object, time: Time
+) -> None:
+    signed = await sign_in.with_password("ann", GOOD, HERE)
+    verifier = Verifier(await sign_in.public_keys())
+    head, body, signature = signed.token.split(".")
+    for forged in (
+        f"{head}.{body}.",
+        f"{head}.{body}x.{signature}",
+        f"eyJhbGciOiJub25lIn0.{body}.",
+        "",
+        "x",
+        "a.b.c",
+        "\ud800",
+    ):
+        with pytest.raises(Unauthenticated):
+            verifier.verify(forged, at=time())
+
+
+async def test_keys_change_and_old_tokens_stay_good_for_their_time(
+    sign_in: SignIn, ann: str, ask: Ask, sealer: object, time: Time
+) -> None:
+    time.pass_(30 * 86400 - 1)
+    before = await ask.timed(Signer.load, sealer)
+    time.pass_(30 * 86400)
+    token = before.sign(Claims(sub=ann, sid="s", exp=time() + 60, iat=time(), csrf=""))
+    keys = await sign_in.public_keys()
+    assert len(keys["keys"]) == 2
+    assert not any("d" in key for key in keys["keys"])
+    assert Verifier(keys).verify(token, at=time()).sub == ann
+    time.pass_(3 * 3600)
+    await sign_in.public_keys()
+    assert len((await sign_in.public_keys())["keys"]) == 1
+
+
+async def test_access_tokens(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
+    granted = ["kairship.deployments.get"]
+    issued = await ask.timed(access_tokens.issue, ann, name="ci", granted=granted, days=30)
+    assert issued.token not in repr(issued)
+    bearer = await sign_in.with_access_token(issued.token)
+    assert (bearer.user, bearer.limited_to) == (ann, frozenset(granted))
+    [row] = await ask.timed(access_tokens.of_user, ann)
+    used = time()
+    assert row.last_used_at == used
+    for seconds, noted in ((59, used), (1, used + 60)):  # to about a minute
+        time.pass_(seconds)
+        await sign_in.with_access_token(issued.token)
+        [row] = await ask.timed(access_tokens.of_user, ann)
+        assert row.last_used_at == noted
+    assert issued.token.encode() not in bytes(row.hash)
+    assert issued.token.startswith(row.hint)
+    for wrong in (issued.token[:-1], issued.token + "x", "", "kst_", "\ud800"):
+        with pytest.raises(Unauthenticated):
+            await sign_in.with_access_token(wrong)
+    time.pass_(30 * 86400)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_access_token(issued.token)
+
+
+async def test_access_tokens_are_revoked_by_their_owner_only(sign_in: SignIn, ann: str, ask: Ask) -> None:
+    bob = await ask.timed(users.create, name="bob")
+    issued = await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=30)
+    with pytest.raises(NotFound):
+        await ask.timed(access_tokens.revoke, bob, issued.id)
+    await ask.timed(access_tokens.revoke, ann, issued.id)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_access_token(issued.token)
+    for days in (0, -1, 366):
+        with pytest.raises(Invalid):
+            await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=days)
+    with pytest.raises(Invalid, match="no permission"):
+        await ask.timed(access_tokens.issue, ann, name="ci", granted=["x"], days=1)
+
+
+async def test_a_device_is_let_in_by_a_person_and_once(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
+    begun = await ask.timed(device_login.begin, device="laptop", address="")
+    assert await sign_in.with_device(begun.device_code, HERE) is None
+    with pytest.raises(TooMany):
+        await sign_in.with_device(begun.device_code, HERE)
+    time.pass_(device_login.INTERVAL)
+    await ask.timed(device_login.answer, begun.user_code.lower(), user=ann, approve=True)
+    with pytest.raises(NotFound):  # answered once
+        await ask.timed(device_login.answer, begun.user_code, user=ann, approve=True)
+    signed = await sign_in.with_device(begun.device_code, HERE)
+    assert signed is not None
+    assert signed.user == ann
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_device(begun.device_code, HERE)
+
+
+async def test_a_device_that_is_refused_or_too_late(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
+    refused = await ask.timed(device_login.begin, device="x", address="")
+    await ask.timed(device_login.answer, refused.user_code, user=ann, approve=False)
+    with pytest.raises(Refused):
+        await sign_in.with_device(refused.device_code, HERE)
+    late = await ask.timed(device_login.begin, device="x", address="")
+    time.pass_(device_login.LIFETIME)
+    with pytest.raises(NotFound):
+        await ask.timed(device_login.answer, late.user_code, user=ann, approve=True)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_device(late.device_code, HERE)
+
+
+async def test_the_first_password_is_shown_once_and_must_be_changed(
+    database: Database, passwords: Passwords, sign_in: SignIn, time: Time
+) -> None:
+    shown = await asyncio.gather(*(create_admin(database, passwords, clock=time) for _ in range(3)))
+    [password] = [each for each in shown if each]
+    assert (await sign_in.with_password("admin", password, HERE)).must_change_password
+    assert await create_admin(database, passwords, clock=time) is None
+
+
+async def test_every_attempt_is_in_the_audit_without_the_password(
+    sign_in: SignIn, ann: str, ask: Ask, audit: AuditLog
+) -> None:
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_password("ann", "hunter2 hunter2", HERE)
+    await sign_in.with_password("ann", GOOD, HERE)
+    good, bad = await ask(audit.find, Filter(action="ghippo.sessions."))
+    assert (bad.user_name, bad.outcome, bad.address) == ("ann", 16, "192.0.2.1")
+    assert (good.user_id, good.outcome) == (ann, 0)
+    assert "hunter2" not in str(bad)
