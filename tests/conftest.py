@@ -1,6 +1,7 @@
 """Fixtures of all tests. Whatever needs the engine shares one plane per run (`support.shared_plane`)."""
 
 import asyncio
+import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ class Kube:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Ignored where a shell has put us into the background; processes that tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         shared_plane.prepare()
 

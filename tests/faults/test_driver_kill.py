@@ -6,7 +6,7 @@ Each test takes one instance through a series of runs. Every run but the last is
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,8 @@ from support.instances import BASIC, OwnInstance, own_instance
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.instances.drivers import DriverError, run_steps
-from kairship.kube import Client, kinds
+from kairship.instances.drivers.bootstrap import FIELD_MANAGER
+from kairship.kube import Client, Resource, kinds
 
 PATIENCE = 110.0
 
@@ -54,7 +55,7 @@ async def killed(instance: OwnInstance, action: str, *moments: str, backup: Path
 
 
 async def objects(client: Client) -> dict[str, set[str]]:
-    """The names of what an installation consists of."""
+    """The names of what an installation consists of. Other tests have objects of their own in a shared instance."""
     installed = (
         kinds.CRDS,
         kinds.API_SERVICES,
@@ -63,7 +64,13 @@ async def objects(client: Client) -> dict[str, set[str]]:
         kinds.VALIDATING_WEBHOOKS,
         kinds.SERVICES,
     )
-    return {kind.plural: {item["metadata"]["name"] for item in (await client.list(kind)).items} for kind in installed}
+    return {kind.plural: {name async for name in _installed(client, kind)} for kind in installed}
+
+
+async def _installed(client: Client, kind: Resource) -> AsyncIterator[str]:
+    for item in (await client.list(kind)).items:
+        if any(entry["manager"] == FIELD_MANAGER for entry in item["metadata"]["managedFields"]):
+            yield item["metadata"]["name"]
 
 
 async def test_a_creation_killed_after_every_step_and_inside_some(plane: EmbeddedPlane, engine: Engine) -> None:
