@@ -1,0 +1,7 @@
+"""The index in SQLite: one file per cluster, written by one process and read by any number on the same machine."""
+
+from kairship.index.sqlite.files import remove_cluster
+from kairship.index.sqlite.reader import SqliteIndex
+from kairship.index.sqlite.writer import SqliteWriter
+
+__all__ = ["SqliteIndex", "SqliteWriter", "remove_cluster"]
