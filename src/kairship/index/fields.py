@@ -76,7 +76,9 @@ def _decoder(paths: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 def _shape(tree: dict[str, Any]) -> Any:
     if not tree:
         return Any
-    fields = [(f"f{number}", _shape(branch) | None if branch else Any, None) for number, branch in enumerate(tree.values())]
+    fields = [
+        (f"f{number}", _shape(branch) | None if branch else Any, None) for number, branch in enumerate(tree.values())
+    ]
     rename = {f"f{number}": name for number, name in enumerate(tree)}
     return msgspec.defstruct("Fields", fields, bases=(_Fields,), rename=rename)
 

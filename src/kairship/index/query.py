@@ -1,8 +1,8 @@
 """A question to the index, and the plan that both databases answer it by.
 
-A `Query` is what a caller asks and may see. `plan` turns it into conditions of four kinds, about tokens, columns, numbers
-in labels, and ownership; what a database makes of them is in its `emitter`. Every text of a caller ends up as a bound
-parameter; names of columns come from here alone.
+A `Query` is what a caller asks and may see. `plan` turns it into conditions of four kinds, about tokens, columns,
+numbers in labels, and ownership; what a database makes of them is in its `emitter`. Every text of a caller ends up as
+a bound parameter; names of columns come from here alone.
 """
 
 from enum import StrEnum
@@ -12,10 +12,10 @@ import msgspec
 
 from kairship.index.fields import selectable
 from kairship.index.selectors import (
+    INTEGER,
     AnyOf,
     BadSelectorError,
     Compared,
-    INTEGER,
     FieldRequirement,
     LabelRequirement,
     NoneOf,

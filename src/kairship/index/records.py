@@ -4,8 +4,8 @@ An object is stored as the bytes in which the API server sent it, so that replie
 selectable fields are decoded. The items of a LIST of a built-in kind carry no kind and apiVersion, those of a watch do:
 stored is the form without them (`bare`), and `typed` puts them back.
 
-Some things never enter: the values of Secrets and the manifests inside Works, of which the index keeps metadata (without
-the annotation in which `kubectl apply` repeats the whole object), a Secret's type and a Work's status.
+Some things never enter: the values of Secrets and the manifests inside Works, of which the index keeps metadata
+(without the annotation in which `kubectl apply` repeats the whole object), a Secret's type and a Work's status.
 """
 
 from datetime import datetime

@@ -1,7 +1,7 @@
 """Label and field selectors: from the text that clients send to conditions, refused where an API server refuses.
 
-The grammars are those of apimachinery's `labels.Parse` and `fields.ParseSelector`, oddities included: `in ()` asks for the
-empty value, a field selector may have empty terms, a label selector may not.
+The grammars are those of apimachinery's `labels.Parse` and `fields.ParseSelector`, oddities included: `in ()` asks
+for the empty value, a field selector may have empty terms, a label selector may not.
 """
 
 import re
@@ -73,7 +73,9 @@ def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
         if position == len(words):
             return tuple(requirements)
         if words[position] != ",":
-            raise BadSelectorError(f"found {words[position]!r} in a label selector where a comma or the end is expected")
+            raise BadSelectorError(
+                f"found {words[position]!r} in a label selector where a comma or the end is expected"
+            )
         position += 1
 
 
@@ -147,7 +149,8 @@ def _one_value(words: list[str], position: int) -> tuple[str, int]:
 def _set_of_values(words: list[str], position: int) -> tuple[frozenset[str], int]:
     if _at(words, position) != "(":
         raise BadSelectorError("in and notin take values in parentheses")
-    values, expect_value = set(), True
+    values: set[str] = set()
+    expect_value = True
     for place in range(position + 1, len(words)):
         match words[place]:
             case ")":

@@ -1,8 +1,8 @@
 """What a database has to be able to do, for those who fill the index and those who read it.
 
-A partition is one kind of one cluster. Whoever follows it begins an epoch with every list; a row remembers the epoch and
-revision that wrote it, and nothing older overwrites it. A partition's revision is committed together with the rows that it
-stands for, so rows and revision of one snapshot always belong together.
+A partition is one kind of one cluster. Whoever follows it begins an epoch with every list; a row remembers the epoch
+and revision that wrote it, and nothing older overwrites it. A partition's revision is committed together with the
+rows that it stands for, so rows and revision of one snapshot always belong together.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -52,7 +52,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Snapshot(Protocol):
-    """One cluster at one moment. Hold it no longer than an answer takes: while it lasts, old versions of rows are kept."""
+    """One cluster at one moment. To be held no longer than an answer takes: meanwhile old rows are kept for it."""
 
     async def partition(self, kind: str) -> Partition | None: ...
 

@@ -1,8 +1,8 @@
 """Tokens: what an object can be found by, as text. `label`, `field` and `owner` tokens share one inverted index.
 
-A label gives two, its key and its key with the value, so that every operator of a selector is a question about tokens.
-The separator can be in no label key and in no field path. A text too long for the indexes of a database stands in by its
-digest: equal texts have equal tokens, and nobody reads a token.
+A label gives two, its key and its key with the value, so that every operator of a selector is a question about
+tokens. The separator can be in no label key and in no field path. A text too long for the indexes of a database
+stands in by its digest: equal texts have equal tokens, and nobody reads a token.
 """
 
 import hashlib

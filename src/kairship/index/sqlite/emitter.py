@@ -22,6 +22,7 @@ from kairship.index.query import (
     Sort,
 )
 from kairship.index.selectors import BadSelectorError
+from kairship.index.sqlite.statements import rows
 from kairship.index.tokens import LABEL, owner_token
 
 _COMMON = 2000
@@ -46,7 +47,7 @@ class Emitter:
         self._db = db
         self._cluster = cluster
         self._query = plan.query
-        self.kinds = dict(db.execute("SELECT id, name FROM part").fetchall())
+        self.kinds: dict[int, str] = dict(rows(db, "SELECT id, name FROM part"))
         self._where: list[str] = []
         self._arguments: list[Any] = []
         self._parts: set[int] = set()
@@ -178,7 +179,8 @@ class Emitter:
         return f"({column}, o.key) {beyond} (?, ?)", [after.value, after.key]
 
     def _numbers(self, tokens: tuple[str, ...]) -> tuple[int, ...]:
-        found = self._db.execute(
+        found = rows(
+            self._db,
             f"SELECT id FROM tok WHERE part IN ({_marks(self._parts)}) AND text IN ({_marks(tokens)})",  # noqa: S608
             (*self._parts, *tokens),
         )
@@ -186,7 +188,8 @@ class Emitter:
 
     def _compared(self, condition: LabelNumber) -> tuple[int, ...]:
         begin, end = f"{LABEL}{condition.key}=", f"{LABEL}{condition.key}>"  # '>' follows '='
-        found = self._db.execute(
+        found = rows(
+            self._db,
             f"SELECT id, text FROM tok WHERE part IN ({_marks(self._parts)}) AND text >= ? AND text < ?",  # noqa: S608
             (*self._parts, begin, end),
         )
@@ -197,10 +200,11 @@ class Emitter:
 
     def _occurrences(self, numbers: tuple[int, ...]) -> int:
         """How many rows have one of these tokens, counted no further than it matters."""
-        ((count,),) = self._db.execute(
+        ((count,),) = rows(
+            self._db,
             f"SELECT count(*) FROM (SELECT 1 FROM post WHERE tok IN ({_marks(numbers)}) LIMIT {_COMMON})",  # noqa: S608
             numbers,
-        ).fetchall()
+        )
         return int(count)
 
 

@@ -1,8 +1,8 @@
 """Reading the files of any number of clusters, from any number of processes, while their writers go on.
 
-Connections are read-only and pooled, a few per cluster; one serves one snapshot at a time. Statements run in threads. A
-snapshot is a transaction of SQLite: it sees the file as it was at its first read. Before a pooled connection is used, the
-cluster's pointer is looked at: after a change of file the old connections are closed.
+Connections are read-only and pooled, a few per cluster; one serves one snapshot at a time. Statements run in threads.
+A snapshot is a transaction of SQLite: it sees the file as it was at its first read. Before a pooled connection is
+used, the cluster's pointer is looked at: after a change of file the old connections are closed.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ import msgspec
 from kairship.index.query import Plan
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.emitter import Emitter
+from kairship.index.sqlite.statements import each, one, rows
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Snapshot
 from kairship.kube import Resource
 
@@ -41,9 +42,11 @@ class SqliteSnapshot:
 
     async def get(self, kind: str, key: str) -> Row | None:
         def get() -> Row | None:
-            found = self._db.execute(
-                "SELECT o.bare, o.body FROM obj o JOIN part k ON k.id = o.part WHERE k.name = ? AND o.key = ?", (kind, key)
-            ).fetchone()
+            found = one(
+                self._db,
+                "SELECT o.bare, o.body FROM obj o JOIN part k ON k.id = o.part WHERE k.name = ? AND o.key = ?",
+                (kind, key),
+            )
             return None if found is None else Row(self._cluster, kind, key, key, bool(found[0]), found[1])
 
         return await _in_thread(get)
@@ -56,7 +59,7 @@ class SqliteSnapshot:
                 return iter(())
             return (
                 Row(self._cluster, emitter.kinds[part], key, value, bool(bare), body)
-                for part, key, value, bare, body in self._db.execute(*statement)
+                for part, key, value, bare, body in each(self._db, *statement)
             )
 
         remaining = await _in_thread(start)
@@ -68,21 +71,22 @@ class SqliteSnapshot:
             statement = Emitter(self._db, self._cluster, plan).count()
             if statement is None:
                 return 0
-            ((number,),) = self._db.execute(*statement).fetchall()
+            ((number,),) = rows(self._db, *statement)
             return int(number)
 
         return await _in_thread(count)
 
     async def buried(self, kind: str, uid: str) -> bool:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"
-        return await _in_thread(lambda: self._db.execute(query, (kind, uid)).fetchone() is not None)
+        return await _in_thread(lambda: one(self._db, query, (kind, uid)) is not None)
 
     def _partition(self, kind: str) -> Partition | None:
-        found = self._db.execute(
+        found = one(
+            self._db,
             "SELECT resource, epoch, began, revision, live, CASE live WHEN 1 THEN max(at, heard) ELSE heard END"
             " FROM part, alive WHERE name = ?",
             (kind,),
-        ).fetchone()
+        )
         if found is None:
             return None
         resource, epoch, began, revision, live, heard = found
@@ -101,7 +105,9 @@ class SqliteIndex:
     @asynccontextmanager
     async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
         file = files.current(self._root, cluster)
-        db = self._take(cluster, file) or await _in_thread(lambda: _connect(file))
+        db = self._take(cluster, file)
+        if db is None:
+            db = await _in_thread(lambda: _connect(file))
         try:
             db.execute("BEGIN")
             yield SqliteSnapshot(db, cluster)

@@ -1,8 +1,8 @@
 """The tables of a cluster's file.
 
-`obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens of a
-kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them. `toks` repeats a row's token numbers,
-to remove its postings without an index the other way round. `tomb` remembers deletions for a while.
+`obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens
+of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them. `toks` repeats a row's token
+numbers, to remove its postings without an index the other way round. `tomb` remembers deletions for a while.
 """
 
 import apsw

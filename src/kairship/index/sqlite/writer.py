@@ -1,9 +1,9 @@
 """Writing the file of one cluster: every call is one transaction, in a thread, one at a time.
 
-The writer is the only one of its file. A file that is damaged, of another format or of nobody is left and a new one begun,
-at the start or in the middle: the call raises `BrokenIndexError`, and whoever fills the index lists everything again.
-Commits are not synced to disk one by one: after a crash of the machine the file is whole and a little older, and the
-lists that follow every start make up for it.
+The writer is the only one of its file. A file that is damaged, of another format or of nobody is left and a new one
+begun, at the start or in the middle: the call raises `BrokenIndexError`, and whoever fills the index lists everything
+again. Commits are not synced to disk one by one: after a crash of the machine the file is whole and a little older,
+and the lists that follow every start make up for it.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ import structlog
 from kairship.index.fields import kind_name
 from kairship.index.records import Record
 from kairship.index.sqlite import files, schema
+from kairship.index.sqlite.statements import one, rows
 from kairship.index.store import BrokenIndexError, Change, NoSuchClusterError
 from kairship.index.tokens import is_owner
 from kairship.kube import Resource
@@ -51,7 +52,7 @@ class SqliteWriter:
         def begin() -> None:
             now = self._wall()
             kind = kind_name(resource)
-            found = self._db.execute("SELECT epoch FROM part WHERE name = ?", (kind,)).fetchone()
+            found = one(self._db, "SELECT epoch FROM part WHERE name = ?", (kind,))
             epoch = max(int(now * 1e6), found[0] + 1 if found else 0)
             self._db.execute(
                 "INSERT INTO part(name, resource, epoch, began, revision, live, heard) VALUES (?, ?, ?, 0, 0, 0, ?)"
@@ -72,7 +73,7 @@ class SqliteWriter:
     async def end(self, resource: Resource, revision: int) -> None:
         def end() -> None:
             part, epoch = self._part(resource)
-            gone = self._db.execute("SELECT id, uid, toks FROM obj WHERE part = ? AND epoch < ?", (part, epoch)).fetchall()
+            gone = rows(self._db, "SELECT id, uid, toks FROM obj WHERE part = ? AND epoch < ?", (part, epoch))
             for number, uid, tokens in gone:
                 self._remove(part, number, uid, tokens)
             self._db.execute(
@@ -104,9 +105,7 @@ class SqliteWriter:
     async def forget(self, resource: Resource) -> None:
         def forget() -> None:
             part, _ = self._part(resource)
-            for number, uid, tokens in self._db.execute(
-                "SELECT id, uid, toks FROM obj WHERE part = ?", (part,)
-            ).fetchall():
+            for number, uid, tokens in rows(self._db, "SELECT id, uid, toks FROM obj WHERE part = ?", (part,)):
                 self._remove(part, number, uid, tokens)
             self._db.execute("DELETE FROM part WHERE id = ?", (part,))
 
@@ -114,7 +113,7 @@ class SqliteWriter:
 
     async def kinds(self) -> list[Resource]:
         def kinds() -> list[Resource]:
-            found = self._db.execute("SELECT resource FROM part").fetchall()
+            found = rows(self._db, "SELECT resource FROM part")
             return [msgspec.json.decode(resource, type=Resource) for (resource,) in found]
 
         return await self._run(kinds)
@@ -154,19 +153,18 @@ class SqliteWriter:
             raise BrokenIndexError(f"the index of cluster {self._cluster} cannot be written: {error}") from error
 
     def _part(self, resource: Resource) -> tuple[int, int]:
-        found = self._db.execute("SELECT id, epoch FROM part WHERE name = ?", (kind_name(resource),)).fetchone()
+        found = self._db.execute("SELECT id, epoch FROM part WHERE name = ?", (kind_name(resource),))
         if found is None:
             raise BrokenIndexError(f"{kind_name(resource)} of cluster {self._cluster} has to be listed first")
         return found[0], found[1]
 
     def _put(self, part: int, epoch: int, record: Record) -> None:
-        old = self._db.execute(
-            "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key)
-        ).fetchone()
+        old = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         tokens = self._token_numbers(part, record.tokens)
         values = (record.uid, record.revision, epoch, record.created, record.bare, tokens.tobytes(), record.body)
         if old is None:
-            self._db.execute(
+            one(
+                self._db,
                 "INSERT INTO obj(part, key, ns, name, uid, rv, epoch, created, bare, toks, body)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (part, record.key, record.namespace, record.name, *values),
@@ -191,13 +189,13 @@ class SqliteWriter:
     def _delete(self, part: int, epoch: int, record: Record) -> None:
         found = self._db.execute(
             "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key)
-        ).fetchone()
+        )
         self._bury(part, record.uid)
         if found is not None and (found[1], found[2]) <= (epoch, record.revision):
             self._remove(part, found[0], found[3], found[4])
 
     def _remove(self, part: int, number: int, uid: str, tokens: bytes) -> None:
-        self._db.execute("DELETE FROM obj WHERE id = ?", (number,))
+        one(self._db, "DELETE FROM obj WHERE id = ?", (number,))
         self._unpost(number, set(array("q", tokens)))
         self._bury(part, uid)
 
@@ -216,7 +214,7 @@ class SqliteWriter:
         numbers = array("q")
         for text in tokens:
             place: tuple[Any, ...] = (0 if is_owner(text) else part, text)
-            found = self._db.execute("SELECT id FROM tok WHERE part = ? AND text = ?", place).fetchone()
+            found = self._db.execute("SELECT id FROM tok WHERE part = ? AND text = ?", place)
             if found is None:
                 self._db.execute("INSERT INTO tok(part, text) VALUES (?, ?)", place)
                 numbers.append(self._db.last_insert_rowid())
