@@ -19,6 +19,7 @@ from kairship.kube import Resource
 
 LARGEST_REVISION = 2**63 - 1
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NEVER_IN_NAMES = frozenset("/\0")
 _KEPT_OF = {"secrets": ("metadata", "type"), "works.work.karmada.io": ("metadata", "status")}
 
 
@@ -86,6 +87,8 @@ class Intake:
             raise BadObjectError(f"one of the {self._kind} cannot be read: {error}") from None
         metadata = obj.metadata
         self._refuse_foreign(obj)
+        if any("\0" in text for text in (metadata.uid, *tokens)):
+            raise BadObjectError(f"one of the {self._kind} has a text that is none")
         tokens.update(owner_token(owner.uid) for owner in metadata.owner_references or () if owner.uid)
         body, bare = self._body(raw, has_type=bool(obj.kind))
         return Record(
@@ -105,7 +108,7 @@ class Intake:
             raise BadObjectError(f"an object among the {self._kind} says that it is of another kind")
         if not obj.metadata.name or bool(obj.metadata.namespace) != self.resource.namespaced:
             raise BadObjectError(f"one of the {self._kind} has no name, or a namespace where none belongs")
-        if "/" in obj.metadata.name or "/" in obj.metadata.namespace:
+        if _NEVER_IN_NAMES & {*obj.metadata.name, *obj.metadata.namespace}:
             raise BadObjectError(f"one of the {self._kind} has a name that no API server accepts")
 
     def _body(self, raw: bytes | msgspec.Raw, *, has_type: bool) -> tuple[bytes, bool]:
@@ -115,6 +118,11 @@ class Intake:
         if body.startswith(self._type):
             return b"{" + body[len(self._type) :], True
         return body, not has_type
+
+
+def is_partial(kind: str) -> bool:
+    """Whether only a part of these objects is stored: as a whole they can be had from their cluster alone."""
+    return kind in _KEPT_OF
 
 
 def type_of(resource: Resource) -> bytes:

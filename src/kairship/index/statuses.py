@@ -2,6 +2,8 @@
 
 import msgspec
 
+from kairship.kube import Resource
+
 
 def status(code: int, reason: str, message: str, *, retry_after: int | None = None) -> bytes:
     details = {} if retry_after is None else {"details": {"retryAfterSeconds": retry_after}}
@@ -15,6 +17,22 @@ def status(code: int, reason: str, message: str, *, retry_after: int | None = No
             "reason": reason,
             **details,
             "code": code,
+        }
+    )
+
+
+def not_found(resource: Resource, name: str) -> bytes:
+    qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+    return msgspec.json.encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": f'{qualified} "{name}" not found',
+            "reason": "NotFound",
+            "details": {"name": name, **({"group": resource.group} if resource.group else {}), "kind": resource.plural},
+            "code": 404,
         }
     )
 

@@ -62,7 +62,7 @@ class Snapshot(Protocol):
         """In order, a batch at a time. Wrap it in `aclosing`."""
 
     async def count(self, plan: Plan) -> int:
-        """Of all that matches, whatever the limit and position of the query."""
+        """Of all that matches behind the position of the query, whatever its limit."""
 
     async def buried(self, kind: str, uid: str) -> bool:
         """Whether the deletion of this object has arrived."""

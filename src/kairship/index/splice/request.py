@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kairship.index.accept import is_plain_json
 from kairship.index.fields import kind_name
 from kairship.index.query import Plan, Query, Scope, plan
+from kairship.index.records import is_partial
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.kube import Resource
 
@@ -55,7 +57,9 @@ class WatchRequest(msgspec.Struct, frozen=True):
 
     def plan(self) -> Plan | None:
         """How the index answers its beginning; None when the cluster has to."""
-        if not (_is_plain_json(self.accept) and self.parameters.keys() <= _UNDERSTOOD):
+        if is_partial(self.kind):
+            return None
+        if not (is_plain_json(self.accept) and self.parameters.keys() <= _UNDERSTOOD):
             return None
         if self.parameters.get("resourceVersionMatch") != "NotOlderThan":
             return None
@@ -84,10 +88,3 @@ class WatchRequest(msgspec.Struct, frozen=True):
             "watch": "true",
             "resourceVersion": str(revision),
         }
-
-
-def _is_plain_json(accept: str) -> bool:
-    """Whether the client prefers JSON as it is: neither protobuf, which is faster direct, nor a table."""
-    first = accept.partition(",")[0].strip()
-    media, *parameters = (part.strip() for part in first.split(";"))
-    return media in {"application/json", "*/*", ""} and not any(part.startswith("as=") for part in parameters)

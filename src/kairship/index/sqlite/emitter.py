@@ -61,17 +61,13 @@ class Emitter:
         if self._impossible:
             return None
         query = self._query
-        where, arguments = list(self._where), [*self._source_arguments, *self._arguments]
-        if query.after is not None:
-            condition, values = self._behind(query.after)
-            where.append(condition)
-            arguments += values
+        where, arguments = self._conditions()
         several = len(self._parts) > 1
         direction = " DESC" if query.descending else ""
         order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
         sql = (
             f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM {self._source}"  # noqa: S608 - names from here
-            f"{' JOIN part k ON k.id = o.part' if several else ''} WHERE {' AND '.join(where)}"
+            f"{self._kind_source()} WHERE {where}"
             f" ORDER BY {', '.join(column + direction for column in order)}"
         )
         if query.limit is not None:
@@ -82,8 +78,20 @@ class Emitter:
     def count(self) -> Statement | None:
         if self._impossible:
             return None
-        sql = f"SELECT count(*) FROM {self._source} WHERE {' AND '.join(self._where)}"  # noqa: S608 - names from here
-        return Statement(sql, (*self._source_arguments, *self._arguments))
+        where, arguments = self._conditions()
+        sql = f"SELECT count(*) FROM {self._source}{self._kind_source()} WHERE {where}"  # noqa: S608 - names from here
+        return Statement(sql, tuple(arguments))
+
+    def _kind_source(self) -> str:
+        return " JOIN part k ON k.id = o.part" if len(self._parts) > 1 else ""
+
+    def _conditions(self) -> tuple[str, list[Any]]:
+        where, arguments = list(self._where), [*self._source_arguments, *self._arguments]
+        if self._query.after is not None:
+            condition, values = self._behind(self._query.after)
+            where.append(condition)
+            arguments += values
+        return " AND ".join(where), arguments
 
     def _add(self, condition: str, *arguments: Any) -> None:
         self._where.append(condition)

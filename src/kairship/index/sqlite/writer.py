@@ -31,6 +31,7 @@ log = structlog.get_logger(__name__)
 
 _TOMB_KEPT = 600.0
 _BUSY_MS = 5000
+_AFTER_ALL = 2**63 - 1
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 
 
@@ -73,9 +74,7 @@ class SqliteWriter:
     async def end(self, resource: Resource, revision: int) -> None:
         def end() -> None:
             part, epoch = self._part(resource)
-            gone = rows(self._db, "SELECT id, uid, toks FROM obj WHERE part = ? AND epoch < ?", (part, epoch))
-            for number, uid, tokens in gone:
-                self._remove(part, number, uid, tokens)
+            self._remove_before(part, epoch)
             self._db.execute(
                 "UPDATE part SET began = ?, revision = ?, live = 1, heard = ? WHERE id = ?",
                 (revision, revision, self._wall(), part),
@@ -105,8 +104,7 @@ class SqliteWriter:
     async def forget(self, resource: Resource) -> None:
         def forget() -> None:
             part, _ = self._part(resource)
-            for number, uid, tokens in rows(self._db, "SELECT id, uid, toks FROM obj WHERE part = ?", (part,)):
-                self._remove(part, number, uid, tokens)
+            self._remove_before(part, _AFTER_ALL)
             self._db.execute("DELETE FROM part WHERE id = ?", (part,))
 
         await self._run(forget)
@@ -143,7 +141,7 @@ class SqliteWriter:
     def _transaction(self, work: Callable[[], T]) -> T:
         try:
             with self._db:
-                return work()
+                done = work()
         except _DAMAGED as error:
             log.warning("index file is damaged and begun anew", cluster=self._cluster, error=str(error))
             self._db.close(True)
@@ -151,9 +149,10 @@ class SqliteWriter:
             raise BrokenIndexError(f"the index of cluster {self._cluster} was damaged and is built anew") from error
         except apsw.Error as error:
             raise BrokenIndexError(f"the index of cluster {self._cluster} cannot be written: {error}") from error
+        return done
 
     def _part(self, resource: Resource) -> tuple[int, int]:
-        found = self._db.execute("SELECT id, epoch FROM part WHERE name = ?", (kind_name(resource),))
+        found = one(self._db, "SELECT id, epoch FROM part WHERE name = ?", (kind_name(resource),))
         if found is None:
             raise BrokenIndexError(f"{kind_name(resource)} of cluster {self._cluster} has to be listed first")
         return found[0], found[1]
@@ -163,8 +162,7 @@ class SqliteWriter:
         tokens = self._token_numbers(part, record.tokens)
         values = (record.uid, record.revision, epoch, record.created, record.bare, tokens.tobytes(), record.body)
         if old is None:
-            one(
-                self._db,
+            self._db.execute(
                 "INSERT INTO obj(part, key, ns, name, uid, rv, epoch, created, bare, toks, body)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (part, record.key, record.namespace, record.name, *values),
@@ -187,17 +185,22 @@ class SqliteWriter:
         self._unpost(number, before - now)
 
     def _delete(self, part: int, epoch: int, record: Record) -> None:
-        found = self._db.execute(
-            "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key)
-        )
+        found = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         self._bury(part, record.uid)
         if found is not None and (found[1], found[2]) <= (epoch, record.revision):
             self._remove(part, found[0], found[3], found[4])
 
     def _remove(self, part: int, number: int, uid: str, tokens: bytes) -> None:
-        one(self._db, "DELETE FROM obj WHERE id = ?", (number,))
+        self._db.execute("DELETE FROM obj WHERE id = ?", (number,))
         self._unpost(number, set(array("q", tokens)))
         self._bury(part, uid)
+
+    def _remove_before(self, part: int, epoch: int) -> None:
+        """A batch at a time: there may be more than memory should hold."""
+        query = "SELECT id, uid, toks FROM obj WHERE part = ? AND epoch < ? LIMIT 1000"
+        while gone := rows(self._db, query, (part, epoch)):
+            for number, uid, tokens in gone:
+                self._remove(part, number, uid, tokens)
 
     def _bury(self, part: int, uid: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO tomb VALUES (?, ?, ?)", (uid, part, self._wall()))
@@ -214,7 +217,7 @@ class SqliteWriter:
         numbers = array("q")
         for text in tokens:
             place: tuple[Any, ...] = (0 if is_owner(text) else part, text)
-            found = self._db.execute("SELECT id FROM tok WHERE part = ? AND text = ?", place)
+            found = one(self._db, "SELECT id FROM tok WHERE part = ? AND text = ?", place)
             if found is None:
                 self._db.execute("INSERT INTO tok(part, text) VALUES (?, ?)", place)
                 numbers.append(self._db.last_insert_rowid())
