@@ -7,10 +7,11 @@ module. What is proved each time: it ends with exactly what the server has, and 
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -24,7 +25,7 @@ from kairship.engine import Engine
 from kairship.index import Splicer
 from kairship.index.sqlite import SqliteIndex, SqliteWriter
 from kairship.kpanda.collector import KindFollower
-from kairship.kube import Client, kinds
+from kairship.kube import Client, Connection, Expired, kinds
 from kairship.reconcile import Backoff, Pace, SystemClock
 
 CLUSTER = "own"
@@ -56,6 +57,8 @@ class Scene:
     index: SqliteIndex
     server: IndexServer
     informer: Informer
+    relist: Callable[[], Awaitable[None]]
+    """Makes the collector begin anew."""
 
     async def write(self, prefix: str, count: int, text: str) -> list[str]:
         """The versions that came of it."""
@@ -98,6 +101,26 @@ async def background(*work: Awaitable[None]) -> AsyncIterator[None]:
                 await task
 
 
+class Restartable:
+    """Work that can be made to begin anew."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._work())
+        return self
+
+    async def restart(self) -> None:
+        await self.__aexit__()
+        self._task = asyncio.create_task(self._work())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+
 async def beat(writer: SqliteWriter) -> None:
     while True:
         await writer.hear()
@@ -105,30 +128,26 @@ async def beat(writer: SqliteWriter) -> None:
 
 
 @asynccontextmanager
-async def scene(
-    own: OwnCluster, program: Path, folder: Path, *, before: Callable[[Client], Awaitable[object]] | None = None
-) -> AsyncIterator[Scene]:
+async def scene(own: OwnCluster, program: Path, folder: Path) -> AsyncIterator[Scene]:
     clock = SystemClock()
     async with relay_to("127.0.0.1", own.plane.ports["kube-apiserver"]) as relay:
         far_connection = msgspec.structs.replace(
             own.connection, server=f"https://{relay.address}", tls_server_name="127.0.0.1"
         )
         async with Client(own.connection, timeout=5) as client, Client(far_connection, timeout=5) as far:
-            if before is not None:
-                await before(client)
             writer = await SqliteWriter.open(folder / "index", CLUSTER)
             index = SqliteIndex(folder / "index")
             follower = KindFollower(
                 far, kinds.CONFIGMAPS, writer, clock=clock, list_turns=asyncio.Semaphore(1), pace=PACE
             )
-            async with background(follower.run(), beat(writer)), Splicer(index) as splicer:
+            async with Restartable(follower.run) as following, background(beat(writer)), Splicer(index) as splicer:
                 await until_live(index)
                 async with (
                     index_server(splicer, far, CLUSTER, kinds.CONFIGMAPS) as server,
                     informers.informer(program, server.url, kinds.CONFIGMAPS, folder) as informer,
                 ):
                     await informer.synced()
-                    yield Scene(own, client, relay, index, server, informer)
+                    yield Scene(own, client, relay, index, server, informer, following.restart)
             index.close()
             await writer.close()
 
@@ -189,7 +208,7 @@ async def test_beginning_in_the_middle_of_changes(own: OwnCluster, program: Path
                 await late.synced()
                 if number == 3:
                     await busy
-                    await Scene(it.own, it.client, it.relay, it.index, it.server, late).agree()
+                    await replace(it, informer=late).agree()
                 assert_nothing_twice(late.told)
         await it.agree()
         assert_nothing_twice(it.informer.told)
@@ -281,3 +300,42 @@ async def test_through_a_restore_that_turns_revisions_back(own: OwnCluster, prog
         await it.write("kept", 3, "2")
         await it.agree()
         assert spliced > 1
+
+
+async def refused_as_expired(url: str, revision: str) -> None:
+    """A plain watch from `revision` through the server is told to list again."""
+    async with Client(Connection(server=url), timeout=5) as plain:
+        with pytest.raises(Expired):
+            async with asyncio.timeout(20), aclosing(plain.watch(kinds.CONFIGMAPS, resource_version=revision)) as watch:
+                async for _ in watch:
+                    pass
+
+
+async def test_plain_watches_are_fenced(own: OwnCluster, program: Path, tmp_path: Path) -> None:
+    """A revision of the future, one from before the epoch, and an open watch whose epoch ends."""
+    async with scene(own, program, tmp_path) as it:
+        (version,) = await it.write("fence", 1, "1")
+        await it.agree()
+        await refused_as_expired(it.server.url, str(int(version) + 1000))
+
+        async with Client(Connection(server=it.server.url), timeout=5) as plain:
+            watch = plain.watch(kinds.CONFIGMAPS, resource_version=version)
+            async with aclosing(watch):
+                following = asyncio.ensure_future(anext(watch))
+                await it.write("fence", 1, "2")
+                assert (await asyncio.wait_for(following, 10)).object["data"] == {"text": "2"}
+                # Only the collector begins anew: the connection of this watch stays as it is.
+                following = asyncio.ensure_future(anext(watch))
+                async with it.index.snapshot(CLUSTER) as snapshot:
+                    before = await snapshot.partition("configmaps")
+                await it.relist()
+                with pytest.raises(Expired):
+                    await asyncio.wait_for(following, 10)
+        await until_live(it.index)
+        async with it.index.snapshot(CLUSTER) as snapshot:
+            after = await snapshot.partition("configmaps")
+        assert before is not None
+        assert after is not None
+        assert after.epoch > before.epoch
+        await refused_as_expired(it.server.url, str(after.began - 1))
+        await it.agree()

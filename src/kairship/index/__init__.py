@@ -3,6 +3,7 @@
     Intake, Record         from an object's bytes to what is stored of it
     Query, plan            one question over any kinds and clusters, restricted to what the caller may see
     Writer, Index          what a database has to do; `sqlite` and `postgres` do it
+    KubernetesReads        GET and LIST as an API server answers them, out of the index
     Splicer                watches that begin in the index and are continued by the cluster (`splice`)
 
 The index can be deleted at any time and fills itself again. It never answers wrongly: what it cannot answer for (a
@@ -10,7 +11,9 @@ kind that is not followed, a collector not heard of, a revision not reached) is 
 """
 
 from kairship.index.fields import kind_name
+from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
+from kairship.index.reads import KubernetesReads, PassThrough, ReadRequest, Reply
 from kairship.index.records import BadObjectError, Intake, Record, revision
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.splice import Splicer, WatchReply, WatchRequest
@@ -24,20 +27,28 @@ from kairship.index.store import (
     Snapshot,
     Writer,
 )
+from kairship.index.writes import WriteLog, Written
 
 __all__ = [
     "BadObjectError",
     "BadSelectorError",
+    "BadTokenError",
     "BrokenIndexError",
     "Change",
     "Index",
     "Intake",
+    "KubernetesReads",
     "NoSuchClusterError",
+    "PageMark",
+    "PageTokens",
     "Partition",
+    "PassThrough",
     "Plan",
     "Position",
     "Query",
+    "ReadRequest",
     "Record",
+    "Reply",
     "Row",
     "Scope",
     "Snapshot",
@@ -45,7 +56,9 @@ __all__ = [
     "Splicer",
     "WatchReply",
     "WatchRequest",
+    "WriteLog",
     "Writer",
+    "Written",
     "kind_name",
     "parse_fields",
     "parse_labels",

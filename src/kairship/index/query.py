@@ -5,6 +5,7 @@ numbers in labels, and ownership; what a database makes of them is in its `emitt
 a bound parameter; names of columns come from here alone.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal
 
@@ -121,6 +122,31 @@ class Plan(msgspec.Struct, frozen=True):
         for scope in self.query.scopes:
             grouped[scope.cluster] = (*grouped.get(scope.cluster, ()), scope)
         return grouped
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """Partitions that are asked for and may be seen, in these namespaces (None: all, and what is in none)."""
+
+    partitions: tuple[int, ...]
+    namespaces: tuple[str, ...] | None
+
+
+def allowed(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[Allowed, ...]:
+    """The query's scopes, as the numbers of partitions; each of `partitions` is a number, its cluster and kind.
+
+    Nothing at all when nothing may be seen.
+    """
+    known = [entry for entry in partitions if query.kinds is None or entry[2] in query.kinds]
+    found = []
+    for scope in query.scopes:
+        numbers = tuple(
+            number
+            for number, cluster, kind in known
+            if cluster == scope.cluster and (scope.kinds is None or kind in scope.kinds)
+        )
+        if numbers and scope.namespaces != frozenset():
+            found.append(Allowed(numbers, None if scope.namespaces is None else tuple(sorted(scope.namespaces))))
+    return tuple(found)
 
 
 def plan(query: Query) -> Plan:

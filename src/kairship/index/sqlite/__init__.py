@@ -2,6 +2,7 @@
 
 from kairship.index.sqlite.files import remove_cluster
 from kairship.index.sqlite.reader import SqliteIndex
+from kairship.index.sqlite.write_log import SqliteWriteLog
 from kairship.index.sqlite.writer import SqliteWriter
 
-__all__ = ["SqliteIndex", "SqliteWriter", "remove_cluster"]
+__all__ = ["SqliteIndex", "SqliteWriteLog", "SqliteWriter", "remove_cluster"]

@@ -18,8 +18,8 @@ from kairship.index.query import (
     OwnedBy,
     Plan,
     Position,
-    Scope,
     Sort,
+    allowed,
 )
 from kairship.index.selectors import BadSelectorError
 from kairship.index.sqlite.statements import rows
@@ -52,7 +52,7 @@ class Emitter:
         self._arguments: list[Any] = []
         self._parts: set[int] = set()
         self._impossible = False
-        self._restrict(plan.scopes_by_cluster().get(cluster, ()))
+        self._restrict()
         wanted = self._split(plan)
         self._source, self._source_arguments = self._lead(plan, wanted)
 
@@ -97,30 +97,22 @@ class Emitter:
         self._where.append(condition)
         self._arguments += arguments
 
-    def _restrict(self, scopes: tuple[Scope, ...]) -> None:
+    def _restrict(self) -> None:
         """To what the caller may see; without a scope to nothing."""
         alternatives: list[str] = []
         arguments: list[Any] = []
-        for scope in scopes:
-            allowed = [
-                number
-                for number, kind in self.kinds.items()
-                if (self._query.kinds is None or kind in self._query.kinds)
-                and (scope.kinds is None or kind in scope.kinds)
-            ]
-            if not allowed or (scope.namespaces is not None and not scope.namespaces):
-                continue
-            self._parts.update(allowed)
-            condition = f"o.part IN ({_marks(allowed)})"
-            arguments += allowed
-            if scope.namespaces is not None:
-                condition += f" AND o.ns IN ({_marks(scope.namespaces)})"
-                arguments += sorted(scope.namespaces)
+        for alternative in allowed(self._query, ((number, self._cluster, kind) for number, kind in self.kinds.items())):
+            self._parts.update(alternative.partitions)
+            condition = f"o.part IN ({_marks(alternative.partitions)})"
+            arguments += alternative.partitions
+            if alternative.namespaces is not None:
+                condition += f" AND o.ns IN ({_marks(alternative.namespaces)})"
+                arguments += alternative.namespaces
             alternatives.append(condition)
-        if not alternatives:
+        if alternatives:
+            self._add(alternatives[0] if len(alternatives) == 1 else f"({' OR '.join(alternatives)})", *arguments)
+        else:
             self._impossible = True
-            return
-        self._add(alternatives[0] if len(alternatives) == 1 else f"({' OR '.join(alternatives)})", *arguments)
 
     def _split(self, plan: Plan) -> list[tuple[int, ...]]:
         """Adds what is no wanted token to the conditions; returns the token numbers of those that are."""

@@ -28,8 +28,8 @@ class SqliteWriteLog:
         self._db.pragma("journal_mode", "wal")
         self._db.pragma("synchronous", "off")  # nothing in it outlives the next half minute
         self._db.execute(
-            "CREATE TABLE IF NOT EXISTS write(id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT, kind TEXT,"
-            " revision INTEGER, uid TEXT, at REAL)"
+            "CREATE TABLE IF NOT EXISTS write(id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT,"
+            " kind TEXT, revision INTEGER, uid TEXT, at REAL)"
         )
         self._seen_version = -1
         self._seen = 0
