@@ -305,10 +305,10 @@ async def test_through_a_restore_that_turns_revisions_back(own: OwnCluster, prog
 async def refused_as_expired(url: str, revision: str) -> None:
     """A plain watch from `revision` through the server is told to list again."""
     async with Client(Connection(server=url), timeout=5) as plain:
-        with pytest.raises(Expired):
-            async with asyncio.timeout(20), aclosing(plain.watch(kinds.CONFIGMAPS, resource_version=revision)) as watch:
-                async for _ in watch:
-                    pass
+        watch = plain.watch(kinds.CONFIGMAPS, resource_version=revision)
+        async with aclosing(watch):
+            with pytest.raises(Expired):
+                await asyncio.wait_for(anext(watch), 20)
 
 
 async def test_plain_watches_are_fenced(own: OwnCluster, program: Path, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from contextlib import aclosing
 
 import msgspec
 import pytest
+from support.index_objects import CREATED, body, fill, keys
+from support.index_stores import Store
 
 from kairship.index import (
     BrokenIndexError,
@@ -21,9 +23,6 @@ from kairship.index import (
     plan,
 )
 from kairship.kube import kinds
-
-from .conftest import Store
-from .objects import CREATED, body, fill, keys
 
 INTAKE = Intake(kinds.CONFIGMAPS)
 
