@@ -66,7 +66,7 @@ class _Service(msgspec.Struct, frozen=True):
 
 
 class ClusterCollector:
-    """`run` until cancelled, or until the store has to be begun anew (`BrokenIndexError`): then run it again."""
+    """`run` until cancelled."""
 
     def __init__(
         self,
