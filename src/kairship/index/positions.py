@@ -50,7 +50,8 @@ class PageTokens:
         try:
             if not self.is_ours(token) or len(token) > _LONGEST:
                 raise BadTokenError("the continue token is not one of this server")
-            packed = base64.b64decode(token[len(_MARK) :] + "==", altchars=b"-_", validate=True)
+            text = token[len(_MARK) :]
+            packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
             signature, body = packed[:_SIGNATURE], packed[_SIGNATURE:]
             if not hmac.compare_digest(signature, self._sign(body, query, caller)):
                 raise BadTokenError("the continue token was not given out for this question")

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, strategies
 from support.index_objects import body, fill, keys
 from support.index_stores import Store
 from support.scripted_server import Reply, chunked, reply, scripted_server
@@ -120,6 +121,13 @@ def test_a_token_is_good_for_one_question_and_caller() -> None:
             tokens.read(token, other, caller=caller)
     with pytest.raises(BadTokenError):
         PageTokens(b"z" * 32).read(token, query(), caller="me")
+
+
+@given(name=strategies.text(max_size=20), number=strategies.integers(0, 2**62))
+def test_every_position_can_be_carried(name: str, number: int) -> None:
+    tokens = PageTokens(b"k" * 32)
+    mark = PageMark(Position(name, "one", "pods", name), number, number)
+    assert tokens.read(tokens.issue(mark, query(), caller=name), query(), caller=name) == mark
 
 
 def test_a_token_with_any_letter_changed_is_none() -> None:
