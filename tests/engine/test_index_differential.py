@@ -84,9 +84,8 @@ class Both:
     ) -> tuple[int, Any]:
         """Raises `PassThrough`."""
         request = ReadRequest("it", resource, asked, caller, namespace, name)
-        reply = await self.reads.answer(request)
-        body = b"".join([chunk async for chunk in reply.body])
-        return reply.status, msgspec.json.decode(body)
+        async with self.reads.answer(request) as reply:
+            return reply.status, msgspec.json.decode(b"".join([chunk async for chunk in reply.body]))
 
     async def from_server(
         self, resource: Resource, *, namespace: str | None = None, name: str | None = None, **asked: str

@@ -8,8 +8,8 @@ behind.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import msgspec
 
@@ -54,7 +54,7 @@ class PassThrough(Exception):  # noqa: N818 - no error: the cluster answers
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """To be sent whole: the body is to be gone through to its end, or closed."""
+    """What to send, while the context that gave it lasts."""
 
     status: int
     headers: dict[str, str]
@@ -79,8 +79,9 @@ class KubernetesReads:
         self._max_age = max_age
         self._wall = wall
 
-    async def answer(self, request: ReadRequest) -> Reply:
-        """Raises `PassThrough`. Whoever may not read this was turned away before."""
+    @asynccontextmanager
+    async def answer(self, request: ReadRequest) -> AsyncIterator[Reply]:
+        """Raises `PassThrough` at its beginning. Whoever may not read this was turned away before."""
         allowed = _LIST_PARAMETERS if request.name is None else _GET_PARAMETERS
         if not (is_plain_json(request.accept) and request.parameters.keys() <= allowed):
             raise PassThrough("asked for in a way that the index does not know")
@@ -90,9 +91,11 @@ class KubernetesReads:
             try:
                 snapshot, partition = await self._arrived(held, request)
                 answered = self._get if request.name is not None else self._list
-                return await answered(held, request, snapshot, partition)
+                reply = await answered(request, snapshot, partition)
             except (NoSuchClusterError, BrokenIndexError) as error:
                 raise PassThrough(str(error)) from error
+            async with aclosing(reply.body):
+                yield reply
 
     async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition]:
         """A snapshot that has what the request demands."""
@@ -127,7 +130,7 @@ class KubernetesReads:
                 raise PassThrough("a revision that the index does not have")
         return partition
 
-    async def _get(self, held: AsyncExitStack, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
+    async def _get(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
         key = f"{request.namespace}/{request.name}" if request.resource.namespaced else request.name or ""
         row = await snapshot.get(request.kind, key)
         if row is None:
@@ -135,9 +138,7 @@ class KubernetesReads:
         body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
         return self._reply(200, partition, _once(body.rstrip() + b"\n"))
 
-    async def _list(
-        self, held: AsyncExitStack, request: ReadRequest, snapshot: Snapshot, partition: Partition
-    ) -> Reply:
+    async def _list(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
         query, limit = self._query(request), _limit(request)
         revision = partition.revision
         if token := request.parameters.get("continue"):
@@ -154,7 +155,7 @@ class KubernetesReads:
                 return self._reply(410, partition, _once(expired))
             query, revision = msgspec.structs.replace(query, after=mark.position), mark.revision
         if limit is None:
-            body = self._whole(held.pop_all(), snapshot, plan(query), partition, revision)
+            body = _whole(snapshot, plan(query), partition, revision)
             return self._reply(200, partition, body)
         rows, more = await _page(snapshot, query, limit)
         metadata: dict[str, str | int] = {"resourceVersion": str(revision)}
@@ -182,20 +183,19 @@ class KubernetesReads:
             raise PassThrough(f"a selector that is refused: {error}") from error
         return query
 
-    async def _whole(
-        self, held: AsyncExitStack, snapshot: Snapshot, whole: Plan, partition: Partition, revision: int
-    ) -> AsyncGenerator[bytes]:
-        async with held, aclosing(snapshot.rows(whole)) as batches:
-            yield _begin(partition.resource, {"resourceVersion": str(revision)})
-            separator = b""
-            async for batch in batches:
-                yield separator + b",".join(row.body.rstrip() for row in batch)
-                separator = b","
-        yield b"]}\n"
-
     def _reply(self, status: int, partition: Partition, body: AsyncGenerator[bytes]) -> Reply:
         age = max(0.0, self._wall() - partition.heard_at)
         return Reply(status, {"Content-Type": _JSON, AGE_HEADER: f"{age:.1f}"}, body)
+
+
+async def _whole(snapshot: Snapshot, whole: Plan, partition: Partition, revision: int) -> AsyncGenerator[bytes]:
+    yield _begin(partition.resource, {"resourceVersion": str(revision)})
+    separator = b""
+    async with aclosing(snapshot.rows(whole)) as batches:
+        async for batch in batches:
+            yield separator + b",".join(row.body.rstrip() for row in batch)
+            separator = b","
+    yield b"]}\n"
 
 
 async def _page(snapshot: Snapshot, query: Query, limit: int) -> tuple[list[Row], bool]:
