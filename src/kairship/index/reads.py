@@ -21,7 +21,7 @@ from kairship.index.query import Plan, Query, Scope, plan
 from kairship.index.records import is_partial, type_of, typed
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Row, Snapshot
-from kairship.index.writes import WriteLog, has_arrived
+from kairship.index.writes import WriteLog, Written, has_arrived
 from kairship.kube import Resource
 
 AGE_HEADER = "Kairship-Data-Age"
@@ -47,6 +47,10 @@ class ReadRequest(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> str:
         return kind_name(self.resource)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.resource.namespaced else self.name or ""
 
 
 class PassThrough(Exception):  # noqa: N818 - no error: the cluster answers
@@ -89,27 +93,33 @@ class KubernetesReads:
             raise PassThrough("the index has only a part of these objects")
         async with AsyncExitStack() as held:
             try:
-                snapshot, partition = await self._arrived(held, request)
-                answered = self._get if request.name is not None else self._list
-                reply = await answered(request, snapshot, partition)
+                snapshot, partition, row = await self._arrived(held, request)
+                if request.name is None:
+                    reply = await self._list(request, snapshot, partition)
+                else:
+                    reply = self._get(request, partition, row)
             except (NoSuchClusterError, BrokenIndexError) as error:
                 raise PassThrough(str(error)) from error
             async with aclosing(reply.body):
                 yield reply
 
-    async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition]:
-        """A snapshot that has what the request demands."""
-        pending = []
+    async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition, Row | None]:
+        """A snapshot that has what the request demands; with the object, if it is for one."""
+        pending: list[Written] = []
         if not request.parameters.get("resourceVersion") and not request.parameters.get("continue"):
             pending = await self._writes.recent(request.caller, request.cluster, request.kind)
         deadline = time.monotonic() + _WAIT_FOR_OWN_WRITE
         while True:
             attempt = await held.enter_async_context(AsyncExitStack())
             snapshot = await attempt.enter_async_context(self._index.snapshot(request.cluster))
-            partition = self._usable(request, await snapshot.partition(request.kind))
+            if request.name is None:
+                found, row = await snapshot.partition(request.kind), None
+            else:
+                found, row = await snapshot.get(request.kind, request.key)
+            partition = self._usable(request, found)
             pending = [one for one in pending if not await has_arrived(one, snapshot, partition)]
             if not pending:
-                return snapshot, partition
+                return snapshot, partition, row
             await attempt.aclose()
             if time.monotonic() > deadline:
                 raise PassThrough("the caller's own write has not arrived")
@@ -130,13 +140,11 @@ class KubernetesReads:
                 raise PassThrough("a revision that the index does not have")
         return partition
 
-    async def _get(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
-        key = f"{request.namespace}/{request.name}" if request.resource.namespaced else request.name or ""
-        row = await snapshot.get(request.kind, key)
+    def _get(self, request: ReadRequest, partition: Partition, row: Row | None) -> Reply:
         if row is None:
             return self._reply(404, partition, _once(statuses.not_found(request.resource, request.name or "")))
         body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
-        return self._reply(200, partition, _once(body.rstrip() + b"\n"))
+        return self._reply(200, partition, _once(body + b"\n"))
 
     async def _list(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
         query, limit = self._query(request), _limit(request)
@@ -165,7 +173,7 @@ class KubernetesReads:
             if not (query.labels or query.fields):
                 behind = msgspec.structs.replace(query, after=rows[-1].position)
                 metadata["remainingItemCount"] = await snapshot.count(plan(behind))
-        body = _once(_begin(request.resource, metadata) + b",".join(row.body.rstrip() for row in rows) + b"]}\n")
+        body = _once(_begin(request.resource, metadata) + b",".join(row.body for row in rows) + b"]}\n")
         return self._reply(200, partition, body)
 
     def _query(self, request: ReadRequest) -> Query:
@@ -193,7 +201,7 @@ async def _whole(snapshot: Snapshot, whole: Plan, partition: Partition, revision
     separator = b""
     async with aclosing(snapshot.rows(whole)) as batches:
         async for batch in batches:
-            yield separator + b",".join(row.body.rstrip() for row in batch)
+            yield separator + b",".join(row.body for row in batch)
             separator = b","
     yield b"]}\n"
 

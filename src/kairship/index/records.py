@@ -114,7 +114,7 @@ class Intake:
     def _body(self, raw: bytes | msgspec.Raw, *, has_type: bool) -> tuple[bytes, bool]:
         if self._kept is not None:
             return _reduced(raw, self._kept), True
-        body = bytes(raw)
+        body = bytes(raw).rstrip()
         if body.startswith(self._type):
             return b"{" + body[len(self._type) :], True
         return body, not has_type

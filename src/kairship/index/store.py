@@ -56,7 +56,8 @@ class Snapshot(Protocol):
 
     async def partition(self, kind: str) -> Partition | None: ...
 
-    async def get(self, kind: str, key: str) -> Row | None: ...
+    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        """One object, and its partition, which is asked for anyway."""
 
     def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
         """In order, a batch at a time. Wrap it in `aclosing`."""

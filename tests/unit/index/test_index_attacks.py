@@ -186,7 +186,7 @@ async def test_an_object_of_ten_megabytes(store: Store) -> None:
     large = body("large", data={"x": "y" * 10_000_000})
     await fill(writer, kinds.CONFIGMAPS, large, body("small"))
     async with store.index.snapshot("one") as snapshot:
-        row = await snapshot.get("configmaps", "default/large")
+        _, row = await snapshot.get("configmaps", "default/large")
     assert row is not None
     assert row.body == large
     assert await keys(store.index) == ["default/large", "default/small"]

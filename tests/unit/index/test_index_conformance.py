@@ -199,7 +199,7 @@ async def test_a_snapshot_stays_what_it_was(store: Store, writer: Writer) -> Non
 async def test_nothing_older_overwrites(store: Store, writer: Writer) -> None:
     async def stored() -> dict[str, str]:
         async with store.index.snapshot("one") as snapshot:
-            row = await snapshot.get("configmaps", "default/a")
+            _, row = await snapshot.get("configmaps", "default/a")
         assert row is not None
         return dict(msgspec.json.decode(row.body).get("data", {}))
 

@@ -36,14 +36,15 @@ class PostgresSnapshot:
             resource, found["epoch"], found["began"], found["revision"], live=found["live"], heard_at=heard
         )
 
-    async def get(self, kind: str, key: str) -> Row | None:
+    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         with typed_errors():
             found = await self._connection.fetchrow(
                 "SELECT o.bare, o.body FROM obj o JOIN part k ON k.id = o.part"
                 " WHERE k.cluster = $1 AND k.name = $2 AND o.key = $3",
                 *(self._cluster, kind, key),
             )
-        return None if found is None else Row(self._cluster, kind, key, key, found["bare"], found["body"])
+        row = None if found is None else Row(self._cluster, kind, key, key, found["bare"], found["body"])
+        return await self.partition(kind), row
 
     async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
         with typed_errors():

@@ -117,7 +117,7 @@ class Splicer:
             async with aclosing(snapshot.rows(plan)) as batches:
                 async for batch in batches:
                     yield b"".join(
-                        b'{"type":"ADDED","object":' + typed(row.body, bare=row.bare, begin=begin).rstrip() + b"}\n"
+                        b'{"type":"ADDED","object":' + typed(row.body, bare=row.bare, begin=begin) + b"}\n"
                         for row in batch
                     )
             await reading.aclose()

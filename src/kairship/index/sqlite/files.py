@@ -32,6 +32,31 @@ def current(root: Path, cluster: str) -> Path:
     return folder(root, cluster) / name
 
 
+class Pointers:
+    """The pointers of many clusters, each read again only when it is another file than before."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, tuple[int, int, Path]] = {}
+
+    def current(self, cluster: str) -> Path:
+        """As the function `current`."""
+        known = self._known.get(cluster)
+        if known is not None:
+            inode, changed, file = known
+            try:
+                now = os.stat(file.parent / _POINTER)  # noqa: PTH116 - on the path of every read
+            except FileNotFoundError:
+                del self._known[cluster]
+            else:
+                if (now.st_ino, now.st_mtime_ns) == (inode, changed):
+                    return file
+        file = current(self._root, cluster)
+        now = (file.parent / _POINTER).stat()
+        self._known[cluster] = (now.st_ino, now.st_mtime_ns, file)
+        return file
+
+
 def new(root: Path, cluster: str) -> Path:
     """A name that was never used."""
     place = folder(root, cluster)

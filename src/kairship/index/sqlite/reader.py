@@ -8,6 +8,7 @@ used, the cluster's pointer is looked at: after a change of file the old connect
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ _IDLE_PER_CLUSTER = 8
 _BATCH_BYTES = 512 * 1024
 _BATCH_ROWS = 1000
 _BUSY_MS = 2000
+_THREADS = ThreadPoolExecutor(8, thread_name_prefix="index")
 
 
 class SqliteSnapshot:
@@ -40,14 +42,15 @@ class SqliteSnapshot:
     async def partition(self, kind: str) -> Partition | None:
         return await _in_thread(lambda: self._partition(kind))
 
-    async def get(self, kind: str, key: str) -> Row | None:
-        def get() -> Row | None:
+    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        def get() -> tuple[Partition | None, Row | None]:
             found = one(
                 self._db,
                 "SELECT o.bare, o.body FROM obj o JOIN part k ON k.id = o.part WHERE k.name = ? AND o.key = ?",
                 (kind, key),
             )
-            return None if found is None else Row(self._cluster, kind, key, key, bool(found[0]), found[1])
+            row = None if found is None else Row(self._cluster, kind, key, key, bool(found[0]), found[1])
+            return self._partition(kind), row
 
         return await _in_thread(get)
 
@@ -99,12 +102,12 @@ class SqliteIndex:
     """Every cluster under one folder."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._pointers = files.Pointers(root)
         self._idle: dict[str, tuple[Path, list[apsw.Connection]]] = {}
 
     @asynccontextmanager
     async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
-        file = files.current(self._root, cluster)
+        file = self._pointers.current(cluster)
         db = self._take(cluster, file)
         if db is None:
             db = await _in_thread(lambda: _connect(file))
@@ -188,7 +191,7 @@ def _connect(file: Path) -> apsw.Connection:
 
 async def _in_thread(work: Callable[[], T]) -> T:
     # A thread goes on when its caller is cancelled, and a connection serves one thread at a time: wait for it.
-    running = asyncio.ensure_future(asyncio.to_thread(_typed, work))
+    running = asyncio.get_running_loop().run_in_executor(_THREADS, _typed, work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
