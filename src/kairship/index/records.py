@@ -121,8 +121,8 @@ class Intake:
 
 
 def is_partial(kind: str) -> bool:
-    """Whether only a part of these objects is stored: as a whole they can be had from their cluster alone."""
-    return kind in _KEPT_OF
+    """Whether only a part of these objects, or only some of them, is stored: the rest is with their cluster alone."""
+    return kind in _KEPT_OF or kind == "events"  # which are kept for a time of our own
 
 
 def type_of(resource: Resource) -> bytes:

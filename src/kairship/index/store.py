@@ -102,6 +102,9 @@ class Writer(Protocol):
     async def forget(self, resource: Resource) -> None:
         """The kind is not served any more."""
 
+    async def expire(self, resource: Resource, created_before: int) -> None:
+        """Objects older than that are dropped, whether they still exist or not."""
+
     async def kinds(self) -> list[Resource]: ...
 
     async def hear(self) -> None:

@@ -294,3 +294,14 @@ async def test_writes_are_remembered_by_caller_cluster_and_kind(store: Store) ->
     assert await store.writes.recent("you", "one", "configmaps") == []
     assert await store.writes.recent("me", "two", "configmaps") == []
     assert await store.writes.recent("me", "one", "secrets") == []
+
+
+async def test_what_is_older_than_its_time_is_dropped(store: Store, writer: Writer) -> None:
+    young = msgspec.json.decode(body("young", revision=140))
+    young["metadata"]["creationTimestamp"] = "2023-11-14T22:13:21Z"
+    await writer.apply(kinds.CONFIGMAPS, [Change(INTAKE.record(msgspec.json.encode(young)))], 140)
+    await writer.expire(kinds.CONFIGMAPS, CREATED)
+    assert len(await keys(store.index)) == 6
+    await writer.expire(kinds.CONFIGMAPS, CREATED + 1)
+    assert await keys(store.index) == ["default/young"]
+    assert await keys(store.index, labels=parse_labels("app=web")) == []

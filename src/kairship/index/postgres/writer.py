@@ -97,6 +97,11 @@ class PostgresWriter:
             await connection.execute(_BURY_GONE, part, _AFTER_ALL, self._wall())
             await connection.execute("DELETE FROM part WHERE id = $1", part)
 
+    async def expire(self, resource: Resource, created_before: int) -> None:
+        async with self._transaction() as connection:
+            part, _ = await self._part(connection, resource)
+            await connection.execute("DELETE FROM obj WHERE part = $1 AND created < $2", part, created_before)
+
     async def kinds(self) -> list[Resource]:
         async with self._transaction() as connection:
             found = await connection.fetch("SELECT resource FROM part WHERE cluster = $1", self._cluster)

@@ -74,7 +74,7 @@ class SqliteWriter:
     async def end(self, resource: Resource, revision: int) -> None:
         def end() -> None:
             part, epoch = self._part(resource)
-            self._remove_before(part, epoch)
+            self._remove_where(part, "epoch < ?", epoch)
             self._db.execute(
                 "UPDATE part SET began = ?, revision = ?, live = 1, heard = ? WHERE id = ?",
                 (revision, revision, self._wall(), part),
@@ -104,10 +104,17 @@ class SqliteWriter:
     async def forget(self, resource: Resource) -> None:
         def forget() -> None:
             part, _ = self._part(resource)
-            self._remove_before(part, _AFTER_ALL)
+            self._remove_where(part, "epoch < ?", _AFTER_ALL)
             self._db.execute("DELETE FROM part WHERE id = ?", (part,))
 
         await self._run(forget)
+
+    async def expire(self, resource: Resource, created_before: int) -> None:
+        def expire() -> None:
+            part, _ = self._part(resource)
+            self._remove_where(part, "created < ?", created_before)
+
+        await self._run(expire)
 
     async def kinds(self) -> list[Resource]:
         def kinds() -> list[Resource]:
@@ -195,10 +202,10 @@ class SqliteWriter:
         self._unpost(number, set(array("q", tokens)))
         self._bury(part, uid)
 
-    def _remove_before(self, part: int, epoch: int) -> None:
+    def _remove_where(self, part: int, condition: str, value: int) -> None:
         """A batch at a time: there may be more than memory should hold."""
-        query = "SELECT id, uid, toks FROM obj WHERE part = ? AND epoch < ? LIMIT 1000"
-        while gone := rows(self._db, query, (part, epoch)):
+        query = f"SELECT id, uid, toks FROM obj WHERE part = ? AND {condition} LIMIT 1000"  # noqa: S608 - from here
+        while gone := rows(self._db, query, (part, value)):
             for number, uid, tokens in gone:
                 self._remove(part, number, uid, tokens)
 

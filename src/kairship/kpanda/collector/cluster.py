@@ -32,6 +32,8 @@ class CollectorSettings(msgspec.Struct, frozen=True, kw_only=True):
     lists_at_once: int = 2
     heartbeat: float = 3.0
     discovery_interval: float = 60.0
+    events_kept: float = 24 * 3600.0
+    """Seconds. Most clusters forget theirs after an hour; those that do not must not fill the disk here."""
     pace: Pace = Pace(page_size=250)
 
 
@@ -112,11 +114,18 @@ class ClusterCollector:
                 await self._client.request("GET", "/readyz", timeout=self._settings.heartbeat)
                 await self._writer.hear()
                 await self._events.hear()
+                await self._forget_old_events()
             except KubeError as error:
                 log.info("a cluster does not answer", server=self._client.connection.server, error=str(error))
             except BrokenIndexError as error:
                 log.warning("the heartbeat cannot be written", error=str(error))
             await self._clock.sleep(self._settings.heartbeat)
+
+    async def _forget_old_events(self) -> None:
+        following = self._running.get(_EVENTS)
+        if following is not None and following[0].problem is None:
+            oldest = self._clock.wall().timestamp() - self._settings.events_kept
+            await self._events.expire(following[0].resource, int(oldest))
 
     async def _discover(self, tasks: asyncio.TaskGroup) -> None:
         # Definitions say which fields of a custom resource can be selected: they are needed before its first object.
