@@ -305,3 +305,12 @@ async def test_what_is_older_than_its_time_is_dropped(store: Store, writer: Writ
     await writer.expire(kinds.CONFIGMAPS, CREATED + 1)
     assert await keys(store.index) == ["default/young"]
     assert await keys(store.index, labels=parse_labels("app=web")) == []
+
+
+async def test_writes_are_noted_and_asked_for_at_once(store: Store) -> None:
+    async def write_and_ask(number: int) -> None:
+        written = Written("one", "configmaps", revision=number)
+        await store.writes.note(f"caller-{number % 5}", written)
+        assert written in await store.writes.recent(f"caller-{number % 5}", "one", "configmaps")
+
+    await asyncio.gather(*(write_and_ask(number) for number in range(1, 200)))

@@ -21,7 +21,7 @@ from kairship.index.splice.epochs import Epochs
 from kairship.index.splice.request import WatchRequest
 from kairship.index.splice.upstream import Upstream
 from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Snapshot
-from kairship.kube import Client, KubeError
+from kairship.kube import Client, Forbidden, KubeError
 
 log = structlog.get_logger(__name__)
 
@@ -198,7 +198,10 @@ class Splicer:
                 return _expired(f"too old resource version: {revision} ({partition.began})")
             if partition.live and revision <= partition.revision:
                 return None
-        page = await client.list(request.resource, namespace=request.namespace, limit=1, as_type=msgspec.Raw)
+        try:
+            page = await client.list(request.resource, namespace=request.namespace, limit=1, as_type=msgspec.Raw)
+        except Forbidden:
+            return None  # who may watch and not list is the cluster's to judge
         current = int(page.resource_version) if page.resource_version.isdecimal() else 0
         return _expired(f"resource version {revision} is in no history ({current})") if revision > current else None
 

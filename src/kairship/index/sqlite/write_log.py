@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 
 from kairship.index.sqlite.statements import rows
+from kairship.index.sqlite.threads import in_thread
 from kairship.index.writes import REMEMBERED, Written
 
 _BUSY_MS = 2000
@@ -23,11 +24,10 @@ class SqliteWriteLog:
     def __init__(self, root: Path, *, wall: Callable[[], float] = time.time) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._wall = wall
-        self._db = apsw.Connection(str(root / _FILE))
-        self._db.set_busy_timeout(_BUSY_MS)
-        self._db.pragma("journal_mode", "wal")
-        self._db.pragma("synchronous", "off")  # nothing in it outlives the next half minute
-        self._db.execute(
+        # Written in a thread and read on the event loop: each has a connection of its own.
+        self._reading, self._writing = _connect(root / _FILE), _connect(root / _FILE)
+        self._turn = asyncio.Lock()
+        self._writing.execute(
             "CREATE TABLE IF NOT EXISTS write(id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT,"
             " kind TEXT, revision INTEGER, uid TEXT, at REAL)"
         )
@@ -39,18 +39,18 @@ class SqliteWriteLog:
         now = self._wall()
 
         def write() -> None:
-            with self._db:
-                self._db.execute(
+            with self._writing:
+                self._writing.execute(
                     "INSERT INTO write(caller, cluster, kind, revision, uid, at) VALUES (?, ?, ?, ?, ?, ?)",
                     (caller, written.cluster, written.kind, written.revision, written.deleted_uid, now),
                 )
-                self._db.execute("DELETE FROM write WHERE at < ?", (now - REMEMBERED,))
+                self._writing.execute("DELETE FROM write WHERE at < ?", (now - REMEMBERED,))
 
-        await asyncio.to_thread(write)
-        self._seen_version = -1  # our own writes do not change what SQLite calls its version
+        async with self._turn:
+            await in_thread(write)
 
     async def recent(self, caller: str, cluster: str, kind: str) -> list[Written]:
-        version = self._db.pragma("data_version")
+        version = self._reading.pragma("data_version")
         if version != self._seen_version:
             self._read_on()
             self._seen_version = version
@@ -64,10 +64,19 @@ class SqliteWriteLog:
         ]
 
     def close(self) -> None:
-        self._db.close()
+        self._reading.close()
+        self._writing.close()
 
     def _read_on(self) -> None:
         query = "SELECT id, at, caller, cluster, kind, revision, uid FROM write WHERE id > ? ORDER BY id"
-        for number, at, caller, cluster, kind, revision, uid in rows(self._db, query, (self._seen,)):
+        for number, at, caller, cluster, kind, revision, uid in rows(self._reading, query, (self._seen,)):
             self._seen = number
             self._notes.append((at, caller, Written(cluster, kind, revision, uid)))
+
+
+def _connect(file: Path) -> apsw.Connection:
+    db = apsw.Connection(str(file))
+    db.set_busy_timeout(_BUSY_MS)
+    db.pragma("journal_mode", "wal")
+    db.pragma("synchronous", "off")  # nothing in it outlives the next half minute
+    return db

@@ -21,6 +21,7 @@ from kairship.index.fields import kind_name
 from kairship.index.records import Record
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.statements import one, rows
+from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError, Change, NoSuchClusterError
 from kairship.index.tokens import is_owner
 from kairship.kube import Resource
@@ -47,7 +48,7 @@ class SqliteWriter:
 
     @classmethod
     async def open(cls, root: Path, cluster: str, *, wall: Callable[[], float] = time.time) -> "SqliteWriter":
-        return cls(root, cluster, await asyncio.to_thread(_open, root, cluster), wall)
+        return cls(root, cluster, await in_thread(lambda: _open(root, cluster)), wall)
 
     async def begin(self, resource: Resource) -> None:
         def begin() -> None:
@@ -133,17 +134,11 @@ class SqliteWriter:
 
     async def close(self) -> None:
         async with self._turn:
-            await asyncio.to_thread(self._db.close)
+            await in_thread(self._db.close)
 
     async def _run(self, work: Callable[[], T]) -> T:
         async with self._turn:
-            # A thread goes on when its caller is cancelled. The turn ends with the work, not with the caller.
-            running = asyncio.ensure_future(asyncio.to_thread(self._transaction, work))
-            try:
-                return await asyncio.shield(running)
-            except asyncio.CancelledError:
-                await asyncio.wait((running,))
-                raise
+            return await in_thread(lambda: self._transaction(work))
 
     def _transaction(self, work: Callable[[], T]) -> T:
         try:
