@@ -52,6 +52,7 @@ class Emitter:
         self._arguments: list[Any] = []
         self._parts: set[int] = set()
         self._impossible = False
+        self._alternatives = 0
         self._restrict()
         wanted = self._split(plan)
         self._source, self._source_arguments = self._lead(plan, wanted)
@@ -65,15 +66,14 @@ class Emitter:
         several = len(self._parts) > 1
         direction = " DESC" if query.descending else ""
         order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
-        sql = (
-            f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM {self._source}"  # noqa: S608 - names from here
-            f"{self._kind_source()} WHERE {where}"
-            f" ORDER BY {', '.join(column + direction for column in order)}"
-        )
-        if query.limit is not None:
-            sql += " LIMIT ?"
-            arguments.append(query.limit)
-        return Statement(sql, tuple(arguments))
+        ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
+        columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
+        if query.limit is None:
+            return Statement(f"{columns} {self._source}{self._kind_source()} WHERE {where}{ordered}", tuple(arguments))
+        # The rows of a page are found first and fetched then: what is sorted has no bodies in it.
+        page = f"SELECT o.id FROM {self._source}{self._kind_source()} WHERE {where}{ordered} LIMIT ?"  # noqa: S608
+        sql = f"{columns} ({page}) found CROSS JOIN obj o ON o.id = found.id{self._kind_source()}{ordered}"
+        return Statement(sql, (*arguments, query.limit))
 
     def count(self) -> Statement | None:
         if self._impossible:
@@ -109,6 +109,7 @@ class Emitter:
                 condition += f" AND o.ns IN ({_marks(alternative.namespaces)})"
                 arguments += alternative.namespaces
             alternatives.append(condition)
+        self._alternatives = len(alternatives)
         if alternatives:
             self._add(alternatives[0] if len(alternatives) == 1 else f"({' OR '.join(alternatives)})", *arguments)
         else:
@@ -154,7 +155,9 @@ class Emitter:
         for _, numbers in by_rarity[1:] if leads else by_rarity:
             self._add(_probe(numbers), *numbers)
         if not leads:
-            return "obj o", []
+            # An index that has all that is asked for: the rows themselves, with their bodies, are not read.
+            by_name = any(isinstance(condition, NameContains) for condition in plan.conditions)
+            return "obj o INDEXED BY obj_name" if by_name and self._alternatives == 1 else "obj o", []
         numbers = by_rarity[0][1]
         self._where.insert(0, f"d.tok IN ({_marks(numbers)})")
         self._arguments[:0] = numbers

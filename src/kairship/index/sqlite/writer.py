@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 _TOMB_KEPT = 600.0
 _BUSY_MS = 5000
+_LOG_KEPT = 16 * 1024 * 1024  # a first list leaves a log as large as itself
 _AFTER_ALL = 2**63 - 1
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 
@@ -261,4 +262,5 @@ def _connect(file: Path, flags: int) -> apsw.Connection:
     db = apsw.Connection(str(file), flags=flags)
     db.set_busy_timeout(_BUSY_MS)
     db.pragma("synchronous", "normal")
+    db.pragma("journal_size_limit", _LOG_KEPT)
     return db
