@@ -25,7 +25,7 @@ from kairship.kube import Resource
 T = TypeVar("T")
 
 _IDLE_PER_CLUSTER = 8
-_BATCH_BYTES = 512 * 1024
+_BATCH_BYTES = 1024 * 1024
 _BATCH_ROWS = 1000
 _BUSY_MS = 2000
 # A third less CPU for large lists. The writer never shortens a file, so what is mapped stays there.
@@ -55,19 +55,21 @@ class SqliteSnapshot:
         return await _in_thread(get)
 
     async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
-        def start() -> Iterator[Row]:
+        def start() -> tuple[Iterator[Row], list[Row]]:
             emitter = Emitter(self._db, self._cluster, plan)
             statement = emitter.select()
             if statement is None:
-                return iter(())
-            return (
+                return iter(()), []
+            found = (
                 Row(self._cluster, emitter.kinds[part], key, value, bool(bare), body)
                 for part, key, value, bare, body in each(self._db, *statement)
             )
+            return found, _batch(found)
 
-        remaining = await _in_thread(start)
-        while batch := await _in_thread(lambda: _batch(remaining)):
+        remaining, batch = await _in_thread(start)
+        while batch:
             yield batch
+            batch = await _in_thread(lambda: _batch(remaining))
 
     async def count(self, plan: Plan) -> int:
         def count() -> int:
