@@ -106,11 +106,7 @@ class OwnedBy(msgspec.Struct, frozen=True):
     uid: str
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """No object can match."""
-
-
-Condition = HasToken | LabelNumber | Column | NameContains | OwnedBy | Nothing
+Condition = HasToken | LabelNumber | Column | NameContains | OwnedBy
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ class Index(Protocol):
     """Every cluster, for readers."""
 
     def snapshot(self, cluster: str) -> AbstractAsyncContextManager[Snapshot]:
-        """Raises `NoSuchClusterError`."""
+        """Of a cluster that is not there, it is empty or raises `NoSuchClusterError`."""
 
     async def page(self, plan: Plan) -> list[Row]:
         """At most `limit` rows over all clusters of the plan. A cluster that is not there has none."""

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from kairship.index.query import (
     Column,
+    Condition,
     HasToken,
     LabelNumber,
     NameContains,
-    Nothing,
     OwnedBy,
     Plan,
     Position,
@@ -49,7 +49,7 @@ class Emitter:
         self._clusters = sorted({entry.cluster for entry in known if entry.number in set(self._parts)})
         places = []
         for one in alternatives:
-            place = f"o.part = ANY({self._bind(list(one.partitions))}::bigint[])"
+            place = self._in_partitions(one.partitions)
             if one.namespaces is not None:
                 place += f" AND o.ns = ANY({self._bind(list(one.namespaces))}::text[])"
             places.append(f"({place})")
@@ -75,6 +75,11 @@ class Emitter:
         where = " AND ".join(self._where)
         return f"SELECT count(*) FROM obj o JOIN part k ON k.id = o.part WHERE {where}", self._arguments  # noqa: S608
 
+    def _in_partitions(self, numbers: tuple[int, ...]) -> str:
+        if len(numbers) == 1:
+            return f"o.part = {self._bind(numbers[0])}"  # rows then come in the order of an index
+        return f"o.part = ANY({self._bind(list(numbers))}::bigint[])"
+
     def _bind(self, value: Any) -> str:
         self._arguments.append(value)
         return f"${len(self._arguments)}"
@@ -83,7 +88,7 @@ class Emitter:
         stored = [stored_token(token, part=part, cluster="") for token in tokens for part in self._parts]
         return f"{self._bind(stored)}::text[]"
 
-    def _add(self, condition: object) -> None:
+    def _add(self, condition: Condition) -> None:
         match condition:
             case HasToken(tokens, wanted):
                 self._where.append(f"{'' if wanted else 'NOT '}o.tok && {self._tokens(tokens)}")
@@ -100,8 +105,6 @@ class Emitter:
             case OwnedBy(uid):
                 owner, clusters = self._bind(owner_token(uid)), self._bind(self._clusters)
                 self._where.append(_OWNED.format(owner=owner, clusters=clusters))
-            case Nothing():
-                self.impossible = True
 
     def _add_number(self, condition: LabelNumber) -> None:
         begin = label_token(condition.key, "")
@@ -116,13 +119,16 @@ class Emitter:
         )
 
     def _order(self) -> list[str]:
-        return [f"o.{self._query.sort}", "k.cluster", "k.name", *([] if self._query.sort is Sort.KEY else ["o.key"])]
+        several = len(self._parts) > 1
+        place, last = ["k.cluster", "k.name"] if several else [], [] if self._query.sort is Sort.KEY else ["o.key"]
+        return [f"o.{self._query.sort}", *place, *last]
 
     def _behind(self, after: Position) -> str:
         beyond = "<" if self._query.descending else ">"
-        values = [after.value, after.cluster, after.kind, *([] if self._query.sort is Sort.KEY else [after.key])]
+        columns, values = ["o." + self._query.sort, "k.cluster", "k.name"], [after.value, after.cluster, after.kind]
+        if self._query.sort is not Sort.KEY:
+            columns.append("o.key")
+            values.append(after.key)
         marks = [self._bind(value) for value in values]
         # The first comparison says the same less exactly, in a form that an index can be entered by.
-        return (
-            f"o.{self._query.sort} {beyond}= {marks[0]} AND ({', '.join(self._order())}) {beyond} ({', '.join(marks)})"
-        )
+        return f"{columns[0]} {beyond}= {marks[0]} AND ({', '.join(columns)}) {beyond} ({', '.join(marks)})"

@@ -3,15 +3,18 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
+import asyncpg
 import msgspec
 
 from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
 from kairship.index.query import Plan
-from kairship.index.store import NoSuchClusterError, Partition, Row, Snapshot
+from kairship.index.store import Partition, Row, Snapshot
 from kairship.kube import Resource
 
 _BATCH_ROWS = 200
+_STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, a.at
+FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
 
 class PostgresSnapshot:
@@ -24,27 +27,22 @@ class PostgresSnapshot:
     async def partition(self, kind: str) -> Partition | None:
         with typed_errors():
             found = await self._connection.fetchrow(
-                "SELECT resource, epoch, began, revision, live, heard, at FROM part LEFT JOIN alive USING (cluster)"
-                " WHERE cluster = $1 AND name = $2",
-                *(self._cluster, kind),
+                f"SELECT {_STATE} WHERE k.cluster = $1 AND k.name = $2", self._cluster, kind
             )
-        if found is None:
-            return None
-        heard = max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"]
-        resource = msgspec.json.decode(found["resource"], type=Resource)
-        return Partition(
-            resource, found["epoch"], found["began"], found["revision"], live=found["live"], heard_at=heard
-        )
+        return None if found is None else _partition(found)
 
     async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         with typed_errors():
             found = await self._connection.fetchrow(
-                "SELECT o.bare, o.body FROM obj o JOIN part k ON k.id = o.part"
-                " WHERE k.cluster = $1 AND k.name = $2 AND o.key = $3",
+                f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
+                " WHERE k.cluster = $1 AND k.name = $2",
                 *(self._cluster, kind, key),
             )
-        row = None if found is None else Row(self._cluster, kind, key, key, found["bare"], found["body"])
-        return await self.partition(kind), row
+        if found is None:
+            return None, None
+        missing = found["body"] is None
+        row = None if missing else Row(self._cluster, kind, key, key, found["bare"], found["body"])
+        return _partition(found), row
 
     async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
         with typed_errors():
@@ -78,10 +76,6 @@ class PostgresIndex:
     @asynccontextmanager
     async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
         async with self._moment() as connection:
-            with typed_errors():
-                known = await connection.fetchval("SELECT EXISTS (SELECT 1 FROM part WHERE cluster = $1)", cluster)
-            if not known:
-                raise NoSuchClusterError(f"the index has nothing of cluster {cluster}")
             yield PostgresSnapshot(connection, cluster)
 
     async def page(self, plan: Plan) -> list[Row]:
@@ -104,6 +98,17 @@ class PostgresIndex:
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 yield connection
+
+
+def _partition(found: asyncpg.Record) -> Partition:
+    return Partition(
+        msgspec.json.decode(found["resource"], type=Resource),
+        found["epoch"],
+        found["began"],
+        found["revision"],
+        live=found["live"],
+        heard_at=max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"],
+    )
 
 
 async def _emitter(connection: Connection, plan: Plan, clusters: list[str]) -> Emitter:

@@ -44,6 +44,7 @@ class PostgresStore:
                 timeout=_CONNECT_TIMEOUT,
                 command_timeout=_TIMEOUT,
                 server_settings=settings,
+                reset=_keep_as_it_is,
             )
         return cls(pool, locks, wall)
 
@@ -87,6 +88,10 @@ class PostgresStore:
                 "INSERT INTO secret VALUES ('page-tokens', $1) ON CONFLICT DO NOTHING", secrets.token_bytes(32)
             )
             return bytes(await self._pool.fetchval("SELECT value FROM secret WHERE name = 'page-tokens'"))
+
+
+async def _keep_as_it_is(_: object) -> None:
+    """Nothing here changes a session, and resetting one costs a round trip per read."""
 
 
 def _lock_number(cluster: str) -> int:

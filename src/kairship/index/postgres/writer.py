@@ -62,6 +62,8 @@ class PostgresWriter:
             part, epoch = await self._part(connection, resource)
             keys, uids = [record.key for record in records], [record.uid for record in records]
             await connection.execute(_BURY_REPLACED, part, keys, uids, self._wall())
+            # A restore brings back what was deleted: its next deletion is yet to come.
+            await connection.execute("DELETE FROM tomb WHERE part = $1 AND uid = ANY($2)", part, uids)
             await self._put(connection, part, epoch, records)
 
     async def end(self, resource: Resource, revision: int) -> None:

@@ -14,7 +14,6 @@ from kairship.index.query import (
     HasToken,
     LabelNumber,
     NameContains,
-    Nothing,
     OwnedBy,
     Plan,
     Position,
@@ -134,8 +133,6 @@ class Emitter:
                     self._add(f"o.{name} {operator} ?", value)
                 case NameContains(text):
                     self._add("instr(o.name, ?) > 0", text)
-                case Nothing():
-                    self._impossible = True
                 case OwnedBy():
                     pass  # it leads
         if not all(wanted):

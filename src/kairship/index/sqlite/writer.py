@@ -69,6 +69,8 @@ class SqliteWriter:
         def put() -> None:
             part, epoch = self._part(resource)
             for record in records:
+                # A restore brings back what was deleted: its next deletion is yet to come.
+                self._db.execute("DELETE FROM tomb WHERE uid = ? AND part = ?", (record.uid, part))
                 self._put(part, epoch, record)
 
         await self._run(put)

@@ -52,7 +52,11 @@ class Collector:
             await self.leave(cluster)
 
     def follow(self, cluster: str, connect: Callable[[], Client]) -> None:
-        """Collects a cluster, by its uid. `connect` makes a client that the collector closes."""
+        """Collects a cluster, by its uid.
+
+        `connect` makes a client that the collector closes. It needs a stream for every kind: some sixty, and as many
+        as there are CRDs.
+        """
         if cluster not in self._running:
             self._running[cluster] = asyncio.create_task(self._keep(cluster, connect))
 
