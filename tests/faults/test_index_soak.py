@@ -95,8 +95,7 @@ class Traffic:
             number += 1
             era = self.era
             with suppress(KubeError):  # the server is being treated badly
-                # What a restore took away is waited for in vain, until it is forgotten: a caller then begins anew.
-                await self._write_and_read(f"{caller}-{era}", f"{caller}-{number % 5}", number, era)
+                await self._write_and_read(caller, f"{caller}-{number % 5}", number, era)
             await asyncio.sleep(0.01)
 
     async def _write_and_read(self, caller: str, name: str, number: int, era: int) -> None:

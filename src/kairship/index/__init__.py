@@ -27,7 +27,7 @@ from kairship.index.store import (
     Snapshot,
     Writer,
 )
-from kairship.index.writes import WriteLog, Written
+from kairship.index.writes import Note, WriteLog, Written
 
 __all__ = [
     "BadObjectError",
@@ -39,6 +39,7 @@ __all__ = [
     "Intake",
     "KubernetesReads",
     "NoSuchClusterError",
+    "Note",
     "PageMark",
     "PageTokens",
     "Partition",

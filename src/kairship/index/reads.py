@@ -21,7 +21,7 @@ from kairship.index.query import Plan, Query, Scope, plan
 from kairship.index.records import is_partial, type_of, typed
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Row, Snapshot
-from kairship.index.writes import WriteLog, Written, has_arrived
+from kairship.index.writes import Note, WriteLog, has_arrived
 from kairship.kube import Resource
 
 AGE_HEADER = "Kairship-Data-Age"
@@ -105,7 +105,7 @@ class KubernetesReads:
 
     async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition, Row | None]:
         """A snapshot that has what the request demands; with the object, if it is for one."""
-        pending: list[Written] = []
+        pending: list[Note] = []
         if not request.parameters.get("resourceVersion") and not request.parameters.get("continue"):
             pending = await self._writes.recent(request.caller, request.cluster, request.kind)
         deadline = time.monotonic() + _WAIT_FOR_OWN_WRITE

@@ -29,6 +29,8 @@ class Partition(msgspec.Struct, frozen=True):
     """A whole list was stored and its changes are being followed. Otherwise what is stored is old or half new."""
     heard_at: float
     """When this was last known to be up to date, by the time of day."""
+    begun_at: float
+    """When the list began that the epoch began with, by the clock of the store: what was written before is in it."""
 
 
 class Row(NamedTuple):

@@ -22,6 +22,7 @@ from kairship.index import (
     parse_labels,
     plan,
 )
+from kairship.index.writes import has_arrived
 from kairship.kube import kinds
 
 INTAKE = Intake(kinds.CONFIGMAPS)
@@ -294,7 +295,7 @@ async def test_readers_do_not_wait_for_each_other_nor_for_the_writer(store: Stor
 async def test_writes_are_remembered_by_caller_cluster_and_kind(store: Store) -> None:
     mine = Written("one", "configmaps", revision=7)
     await store.writes.note("me", mine)
-    assert await store.writes.recent("me", "one", "configmaps") == [mine]
+    assert [note.written for note in await store.writes.recent("me", "one", "configmaps")] == [mine]
     assert await store.writes.recent("you", "one", "configmaps") == []
     assert await store.writes.recent("me", "two", "configmaps") == []
     assert await store.writes.recent("me", "one", "secrets") == []
@@ -315,6 +316,33 @@ async def test_writes_are_noted_and_asked_for_at_once(store: Store) -> None:
     async def write_and_ask(number: int) -> None:
         written = Written("one", "configmaps", revision=number)
         await store.writes.note(f"caller-{number % 5}", written)
-        assert written in await store.writes.recent(f"caller-{number % 5}", "one", "configmaps")
+        notes = await store.writes.recent(f"caller-{number % 5}", "one", "configmaps")
+        assert written in [note.written for note in notes]
 
     await asyncio.gather(*(write_and_ask(number) for number in range(1, 200)))
+
+
+async def test_when_a_write_has_arrived(store: Store, writer: Writer) -> None:
+    async def arrived(written: Written) -> bool:
+        (note,) = [one for one in await store.writes.recent("me", "one", "configmaps") if one.written == written]
+        async with store.index.snapshot("one") as snapshot:
+            partition = await snapshot.partition("configmaps")
+            assert partition is not None
+            return await has_arrived(note, snapshot, partition)
+
+    ahead, deleted, unseen, many = (
+        Written("one", "configmaps", revision=150),
+        Written("one", "configmaps", deleted_uid="uid-default-a"),
+        Written("one", "configmaps", deleted_uid="made and deleted while nobody looked"),
+        Written("one", "configmaps"),
+    )
+    for written in (ahead, deleted, unseen, many):
+        await store.writes.note("me", written)
+        assert not await arrived(written)
+    await writer.apply(kinds.CONFIGMAPS, [Change(INTAKE.record(body("a", revision=149)), deleted=True)], 149)
+    assert [await arrived(written) for written in (ahead, deleted, unseen, many)] == [False, True, False, False]
+    await writer.apply(kinds.CONFIGMAPS, [], 150)
+    assert [await arrived(written) for written in (ahead, deleted, unseen, many)] == [True, True, False, False]
+    # Listed since, with revisions that were turned back: what is there now is what came of all of it.
+    await fill(writer, kinds.CONFIGMAPS, body("b", revision=5), revision=6)
+    assert all([await arrived(written) for written in (ahead, deleted, unseen, many)])

@@ -13,7 +13,7 @@ from kairship.index.store import Partition, Row, Snapshot
 from kairship.kube import Resource
 
 _BATCH_ROWS = 200
-_STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, a.at
+_STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
 
@@ -108,6 +108,7 @@ def _partition(found: asyncpg.Record) -> Partition:
         found["revision"],
         live=found["live"],
         heard_at=max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"],
+        begun_at=found["begun"],
     )
 
 

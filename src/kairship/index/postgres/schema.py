@@ -8,6 +8,8 @@ partition, owner tokens with their cluster, so that a token of one kind in one c
 import asyncpg
 
 SCHEMA = "kairship_index_1"
+CLOCK = "extract(epoch FROM clock_timestamp())"
+"""The one clock that all processes share."""
 _LOCK = 0x6B616978
 
 _TABLES = f"""
@@ -18,7 +20,7 @@ CREATE TABLE IF NOT EXISTS alive(cluster text COLLATE "C" PRIMARY KEY, at double
 CREATE TABLE IF NOT EXISTS part(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, cluster text COLLATE "C" NOT NULL, name text COLLATE "C" NOT
   NULL, resource bytea NOT NULL, epoch bigint NOT NULL, began bigint NOT NULL, revision bigint NOT NULL, live boolean
-  NOT NULL, heard double precision NOT NULL, UNIQUE (cluster, name)
+  NOT NULL, heard double precision NOT NULL, begun double precision NOT NULL, UNIQUE (cluster, name)
 );
 CREATE TABLE IF NOT EXISTS obj(
   part bigint NOT NULL, key text COLLATE "C" NOT NULL, ns text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,

@@ -59,7 +59,7 @@ class PostgresStore:
         return PostgresIndex(self._pool)
 
     def write_log(self) -> PostgresWriteLog:
-        return PostgresWriteLog(self._pool, wall=self._wall)
+        return PostgresWriteLog(self._pool)
 
     async def writer(self, cluster: str) -> PostgresWriter:
         """The one writer of a cluster; raises `BrokenIndexError` while another process has it."""

@@ -1,32 +1,28 @@
-"""Recent writes in the database that all apiservers share."""
-
-import time
-from collections.abc import Callable
+"""Recent writes in the database that all apiservers share, by the database's clock."""
 
 from kairship.index.postgres.connecting import Pool, typed_errors
-from kairship.index.writes import REMEMBERED, Written
+from kairship.index.postgres.schema import CLOCK
+from kairship.index.writes import REMEMBERED, Note, Written
 
 
 class PostgresWriteLog:
-    def __init__(self, pool: Pool, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._wall = wall
 
     async def note(self, caller: str, written: Written) -> None:
-        now = self._wall()
         with typed_errors():
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(
-                    "INSERT INTO write VALUES ($1, $2, $3, $4, $5, $6)",
-                    *(caller, written.cluster, written.kind, written.revision, written.deleted_uid, now),
+                    f"INSERT INTO write VALUES ($1, $2, $3, $4, $5, {CLOCK})",  # noqa: S608 - the clock is ours
+                    *(caller, written.cluster, written.kind, written.revision, written.deleted_uid),
                 )
-                await connection.execute("DELETE FROM write WHERE at < $1", now - REMEMBERED)
+                await connection.execute(f"DELETE FROM write WHERE at < {CLOCK} - $1", REMEMBERED)  # noqa: S608
 
-    async def recent(self, caller: str, cluster: str, kind: str) -> list[Written]:
+    async def recent(self, caller: str, cluster: str, kind: str) -> list[Note]:
         with typed_errors():
             found = await self._pool.fetch(
-                "SELECT cluster, kind, revision, uid FROM write"
-                " WHERE caller = $1 AND cluster = $2 AND kind = $3 AND at >= $4",
-                *(caller, cluster, kind, self._wall() - REMEMBERED),
+                "SELECT cluster, kind, revision, uid, at FROM write"  # noqa: S608 - the clock is ours
+                f" WHERE caller = $1 AND cluster = $2 AND kind = $3 AND at >= {CLOCK} - $4",
+                *(caller, cluster, kind, REMEMBERED),
             )
-        return [Written(*record) for record in found]
+        return [Note(Written(*record[:4]), record["at"]) for record in found]

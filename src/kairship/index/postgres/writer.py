@@ -15,6 +15,7 @@ import msgspec
 from kairship.index.fields import kind_name
 from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import stored_token
+from kairship.index.postgres.schema import CLOCK
 from kairship.index.records import Record
 from kairship.index.store import BrokenIndexError, Change
 from kairship.kube import Resource
@@ -51,9 +52,10 @@ class PostgresWriter:
         async with self._transaction() as connection:
             now = self._wall()
             await connection.execute(
-                "INSERT INTO part(cluster, name, resource, epoch, began, revision, live, heard)"
-                " VALUES ($1, $2, $3, $4, 0, 0, false, $5) ON CONFLICT (cluster, name) DO UPDATE SET"
-                " resource = excluded.resource, epoch = greatest(excluded.epoch, part.epoch + 1), live = false",
+                "INSERT INTO part(cluster, name, resource, epoch, began, revision, live, heard, begun)"  # noqa: S608
+                f" VALUES ($1, $2, $3, $4, 0, 0, false, $5, {CLOCK}) ON CONFLICT (cluster, name) DO UPDATE SET"
+                " resource = excluded.resource, epoch = greatest(excluded.epoch, part.epoch + 1),"
+                " begun = excluded.begun, live = false",
                 *(self._cluster, kind_name(resource), msgspec.json.encode(resource), int(now * 1e6), now),
             )
 

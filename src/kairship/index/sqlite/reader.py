@@ -88,16 +88,15 @@ class SqliteSnapshot:
     def _partition(self, kind: str) -> Partition | None:
         found = one(
             self._db,
-            "SELECT resource, epoch, began, revision, live, CASE live WHEN 1 THEN max(at, heard) ELSE heard END"
+            "SELECT resource, epoch, began, revision, live, CASE live WHEN 1 THEN max(at, heard) ELSE heard END, begun"
             " FROM part, alive WHERE name = ?",
             (kind,),
         )
         if found is None:
             return None
-        resource, epoch, began, revision, live, heard = found
-        return Partition(
-            msgspec.json.decode(resource, type=Resource), epoch, began, revision, live=bool(live), heard_at=heard
-        )
+        resource, epoch, began, revision, live, heard, begun = found
+        decoded = msgspec.json.decode(resource, type=Resource)
+        return Partition(decoded, epoch, began, revision, live=bool(live), heard_at=heard, begun_at=begun)
 
 
 class SqliteIndex:

@@ -5,25 +5,25 @@ changed: asking whether it has takes microseconds, so a read of the index costs 
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
+from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import rows
 from kairship.index.sqlite.threads import in_thread
-from kairship.index.writes import REMEMBERED, Written
+from kairship.index.writes import REMEMBERED, Note, Written
 
 _BUSY_MS = 2000
 _FILE = "writes.db"
 
 
 class SqliteWriteLog:
-    def __init__(self, root: Path, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, root: Path, *, clock: Callable[[], float] = since_boot) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._wall = wall
+        self._clock = clock
         # Written in a thread and read on the event loop: each has a connection of its own.
         self._reading, self._writing = _connect(root / _FILE), _connect(root / _FILE)
         self._turn = asyncio.Lock()
@@ -33,10 +33,10 @@ class SqliteWriteLog:
         )
         self._seen_version = -1
         self._seen = 0
-        self._notes: deque[tuple[float, str, Written]] = deque()
+        self._notes: deque[tuple[str, Note]] = deque()
 
     async def note(self, caller: str, written: Written) -> None:
-        now = self._wall()
+        now = self._clock()
 
         def write() -> None:
             with self._writing:
@@ -44,23 +44,24 @@ class SqliteWriteLog:
                     "INSERT INTO write(caller, cluster, kind, revision, uid, at) VALUES (?, ?, ?, ?, ?, ?)",
                     (caller, written.cluster, written.kind, written.revision, written.deleted_uid, now),
                 )
-                self._writing.execute("DELETE FROM write WHERE at < ?", (now - REMEMBERED,))
+                # What is later than now is from before the machine was started.
+                self._writing.execute("DELETE FROM write WHERE at < ? OR at > ?", (now - REMEMBERED, now))
 
         async with self._turn:
             await in_thread(write)
 
-    async def recent(self, caller: str, cluster: str, kind: str) -> list[Written]:
+    async def recent(self, caller: str, cluster: str, kind: str) -> list[Note]:
         version = self._reading.pragma("data_version")
         if version != self._seen_version:
             self._read_on()
             self._seen_version = version
-        oldest = self._wall() - REMEMBERED
-        while self._notes and self._notes[0][0] < oldest:
+        oldest = self._clock() - REMEMBERED
+        while self._notes and self._notes[0][1].at < oldest:
             self._notes.popleft()
         return [
-            written
-            for _, who, written in self._notes
-            if who == caller and (written.cluster, written.kind) == (cluster, kind)
+            note
+            for who, note in self._notes
+            if who == caller and (note.written.cluster, note.written.kind) == (cluster, kind)
         ]
 
     def close(self) -> None:
@@ -71,7 +72,7 @@ class SqliteWriteLog:
         query = "SELECT id, at, caller, cluster, kind, revision, uid FROM write WHERE id > ? ORDER BY id"
         for number, at, caller, cluster, kind, revision, uid in rows(self._reading, query, (self._seen,)):
             self._seen = number
-            self._notes.append((at, caller, Written(cluster, kind, revision, uid)))
+            self._notes.append((caller, Note(Written(cluster, kind, revision, uid), at)))
 
 
 def _connect(file: Path) -> apsw.Connection:

@@ -20,6 +20,7 @@ import structlog
 from kairship.index.fields import kind_name
 from kairship.index.records import Record
 from kairship.index.sqlite import files, schema
+from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import one, rows
 from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError, Change, NoSuchClusterError
@@ -58,9 +59,10 @@ class SqliteWriter:
             found = one(self._db, "SELECT epoch FROM part WHERE name = ?", (kind,))
             epoch = max(int(now * 1e6), found[0] + 1 if found else 0)
             self._db.execute(
-                "INSERT INTO part(name, resource, epoch, began, revision, live, heard) VALUES (?, ?, ?, 0, 0, 0, ?)"
-                " ON CONFLICT(name) DO UPDATE SET resource = excluded.resource, epoch = excluded.epoch, live = 0",
-                (kind, msgspec.json.encode(resource), epoch, now),
+                "INSERT INTO part(name, resource, epoch, began, revision, live, heard, begun)"
+                " VALUES (?, ?, ?, 0, 0, 0, ?, ?) ON CONFLICT(name) DO UPDATE SET resource = excluded.resource,"
+                " epoch = excluded.epoch, begun = excluded.begun, live = 0",
+                (kind, msgspec.json.encode(resource), epoch, now, since_boot()),
             )
 
         await self._run(begin)
