@@ -81,8 +81,8 @@ async def test_damage_while_it_is_written_is_noticed_and_mended(tmp_path: Path, 
     (file,) = files(tmp_path)
     size = file.stat().st_size
     with file.open("r+b") as damaged:
-        damaged.seek(8192)
-        damaged.write(os.urandom(size - 8192))
+        damaged.seek(16384)
+        damaged.write(os.urandom(size - 16384))
     with pytest.raises(BrokenIndexError):
         await fill(writer, kinds.CONFIGMAPS, *many)
     await fill(writer, kinds.CONFIGMAPS, body("b"))

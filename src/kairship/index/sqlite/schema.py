@@ -35,7 +35,7 @@ CREATE INDEX tomb_at ON tomb(at);
 
 
 def create(db: apsw.Connection) -> None:
-    db.pragma("page_size", 8192)
+    db.pragma("page_size", 16384)  # a few objects of the usual size to a page
     db.pragma("journal_mode", "wal")
     with db:
         db.execute(_TABLES)
