@@ -5,7 +5,7 @@ import secrets
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -128,13 +128,35 @@ async def test_kinds_come_and_go(kube: Kube, namespace: str, place: Place) -> No
         red = {"fields": parse_fields("spec.colour=red"), "declared_fields": ("spec.colour",)}
         assert await keys(place.index, cluster="it", resource=gadgets, **red) == [f"{namespace}/red"]
         reads = KubernetesReads(place.index, SqliteWriteLog(place.root), PageTokens(b"k" * 32))
-        async with reads.answer(ReadRequest("it", gadgets, {}, "me", namespace)) as reply:
-            ours = msgspec.json.decode(b"".join([chunk async for chunk in reply.body]))
-        theirs = await client.list(gadgets, namespace=namespace)
-        assert ours["items"] == theirs.items
+        request = ReadRequest("it", gadgets, {}, "me", namespace)
+        await until_equal(reads, request, (await client.list(gadgets, namespace=namespace)).items)
+
+        # A default changes every object and no revision.
+        changed = definition(group)
+        properties = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        properties["size"] = {"type": "integer", "default": 5}
+        await client.apply_object(changed, field_manager="test")
+        async with asyncio.timeout(20):
+            while True:
+                items = (await client.list(gadgets, namespace=namespace)).items
+                if all(item["spec"].get("size") == 5 for item in items):
+                    break
+                await asyncio.sleep(0.1)
+        await until_equal(reads, request, items)
         await client.delete(kinds.CRDS, kind)
         await place.until("it", kind, lambda found: found is None)
         assert await keys(place.index, cluster="it", resource=gadgets) == []
+
+
+async def until_equal(reads: KubernetesReads, request: ReadRequest, items: list[Any]) -> None:
+    """Until the index lists these."""
+    async with asyncio.timeout(20):
+        while True:
+            with suppress(PassThrough):
+                async with reads.answer(request) as reply:
+                    if msgspec.json.decode(b"".join([chunk async for chunk in reply.body]))["items"] == items:
+                        return
+            await asyncio.sleep(0.05)
 
 
 async def test_no_secret_is_on_disk_and_events_are_apart(kube: Kube, namespace: str, place: Place) -> None:

@@ -9,6 +9,7 @@ seconds.
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -67,6 +68,13 @@ class _Service(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
+class _Following(NamedTuple):
+    follower: KindFollower
+    task: asyncio.Task[None]
+    generation: int
+    """Of the definition that it was begun with."""
+
+
 class ClusterCollector:
     """`run` until cancelled."""
 
@@ -85,7 +93,7 @@ class ClusterCollector:
         self._clock = clock
         self._settings = settings or CollectorSettings()
         self._turns = asyncio.Semaphore(self._settings.lists_at_once)
-        self._running: dict[str, tuple[KindFollower, asyncio.Task[None]]] = {}
+        self._running: dict[str, _Following] = {}
         self._look_again = asyncio.Event()
         metrics = ReconcileMetrics()
         self._definitions = Reflector(client, Selection(kinds.CRDS, _Definition), clock=clock, metrics=metrics)
@@ -94,7 +102,8 @@ class ClusterCollector:
     @property
     def problems(self) -> Mapping[str, str]:
         """The kinds that are not being followed, and why."""
-        return {kind: follower.problem for kind, (follower, _) in self._running.items() if follower.problem}
+        found = ((kind, following.follower.problem) for kind, following in self._running.items())
+        return {kind: problem for kind, problem in found if problem}
 
     async def run(self) -> None:
         self._definitions.subscribe(lambda _: self._look_again.set())
@@ -123,9 +132,9 @@ class ClusterCollector:
 
     async def _forget_old_events(self) -> None:
         following = self._running.get(_EVENTS)
-        if following is not None and following[0].problem is None:
+        if following is not None and following.follower.problem is None:
             oldest = self._clock.wall().timestamp() - self._settings.events_kept
-            await self._events.expire(following[0].resource, int(oldest))
+            await self._events.expire(following.follower.resource, int(oldest))
 
     async def _discover(self, tasks: asyncio.TaskGroup) -> None:
         # Definitions say which fields of a custom resource can be selected: they are needed before its first object.
@@ -164,7 +173,11 @@ class ClusterCollector:
             await self._ensure(kind, resource, tasks)
 
     async def _ensure(self, kind: str, resource: Resource, tasks: asyncio.TaskGroup) -> None:
-        if kind in self._running and self._running[kind][0].resource == resource:
+        definition = self._definitions.store.get(f"{resource.plural}.{resource.group}")
+        generation = definition.metadata.generation if definition else 0
+        known = self._running.get(kind)
+        # A new schema changes objects without giving them a new revision (defaults): only a list shows it.
+        if known is not None and (known.follower.resource, known.generation) == (resource, generation):
             return
         await self._stop(kind)
         follower = KindFollower(
@@ -174,25 +187,25 @@ class ClusterCollector:
             clock=self._clock,
             list_turns=self._turns,
             pace=self._settings.pace,
-            declared_fields=self._declared_fields(resource),
+            declared_fields=_selectable_fields(definition, resource.version),
         )
-        self._running[kind] = (follower, tasks.create_task(follower.run()))
+        self._running[kind] = _Following(follower, tasks.create_task(follower.run()), generation)
 
     async def _stop(self, kind: str) -> None:
-        _, running = self._running.pop(kind, (None, None))
-        if running is not None:
-            running.cancel()
-            await asyncio.wait((running,))
+        known = self._running.pop(kind, None)
+        if known is not None:
+            known.task.cancel()
+            await asyncio.wait((known.task,))
 
     def _writer_of(self, kind: str) -> Writer:
         return self._events if kind == _EVENTS else self._writer
 
-    def _declared_fields(self, resource: Resource) -> tuple[str, ...]:
-        definition = self._definitions.store.get(f"{resource.plural}.{resource.group}")
-        versions = definition.spec.versions if definition else []
-        return tuple(
-            field.json_path.removeprefix(".")
-            for version in versions
-            if version.name == resource.version
-            for field in version.selectable_fields or ()
-        )
+
+def _selectable_fields(definition: _Definition | None, version: str) -> tuple[str, ...]:
+    versions = definition.spec.versions if definition else []
+    return tuple(
+        field.json_path.removeprefix(".")
+        for served in versions
+        if served.name == version
+        for field in served.selectable_fields or ()
+    )
