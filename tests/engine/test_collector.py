@@ -131,10 +131,11 @@ async def test_kinds_come_and_go(kube: Kube, namespace: str, place: Place) -> No
         request = ReadRequest("it", gadgets, {}, "me", namespace)
         await until_equal(reads, request, (await client.list(gadgets, namespace=namespace)).items)
 
-        # A default changes every object and no revision.
+        # A default changes every object and no revision, and what can be selected changes with the definition.
         changed = definition(group)
         properties = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         properties["size"] = {"type": "integer", "default": 5}
+        changed["spec"]["versions"][0]["selectableFields"].append({"jsonPath": ".spec.size"})
         await client.apply_object(changed, field_manager="test")
         async with asyncio.timeout(20):
             while True:
@@ -144,6 +145,12 @@ async def test_kinds_come_and_go(kube: Kube, namespace: str, place: Place) -> No
                         break
                 await asyncio.sleep(0.1)
         await until_equal(reads, request, items)
+        by_size = {"fields": parse_fields("spec.size=5"), "declared_fields": ("spec.size",)}
+        async with asyncio.timeout(20):
+            while True:
+                if len(await keys(place.index, cluster="it", resource=gadgets, **by_size)) == 2:
+                    break
+                await asyncio.sleep(0.05)
         await client.delete(kinds.CRDS, kind)
         await place.until("it", kind, lambda found: found is None)
         assert await keys(place.index, cluster="it", resource=gadgets) == []
