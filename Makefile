@@ -18,7 +18,7 @@ test: lint  ## everything CI runs
 
 soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes
 	$(BIN)/kairship engine build --group plane --group test
-	KAIRSHIP_SOAK=1 $(BIN)/pytest tests/faults
+	KAIRSHIP_SOAK=1 KAIRSHIP_SOAK_SECONDS=900 $(BIN)/pytest tests/faults
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -7,17 +7,14 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-import psutil
 import pytest
+from support.own_cluster import OwnCluster, own_cluster, unreachable
 from support.relay import Relay, relay_to
 from yarl import URL
 
-from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
-from kairship.embedded import clusters
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, Expired, kinds
 from kairship.reconcile import (
@@ -41,7 +38,6 @@ from kairship.reconcile import (
     follow,
 )
 from kairship.reconcile.testing import Journal
-from kairship.supervisor import SupervisorClient, daemon
 
 FAST = Pace(page_size=2, backoff=Backoff(0.1, 0.5))
 
@@ -218,87 +214,10 @@ async def test_watches_end_and_go_on_from_a_bookmark_without_a_list(client: Clie
     assert len(calls) == 3
 
 
-class OwnCluster:
-    """An API server and its etcd, to be treated badly."""
-
-    def __init__(self, root: Path, engine: Engine) -> None:
-        self.supervisor = SupervisorClient(root)
-        self._root = root
-        self._engine = engine
-        self.plane: ControlPlane
-
-    @property
-    def connection(self) -> Connection:
-        return self.plane.connection()
-
-    async def start(self) -> None:
-        await daemon.start(self._root)
-        self.plane = await clusters.control_plane(
-            self.supervisor, self._root / "planes", kind=PlaneKind.GLOBAL, name="own", uid="own"
-        )
-        await self.ensure()
-
-    async def ensure(self) -> None:
-        """Write what is missing and run it; what reads a file that is new is restarted."""
-        await asyncio.to_thread(kubernetes.ensure_certificates, self.plane)
-        await self.supervisor.put(
-            kubernetes.etcd(self.plane, self._engine), kubernetes.kube_apiserver(self.plane, self._engine)
-        )
-        await self.supervisor.wait_ready(self.plane.group, timeout=60)
-
-    async def kill(self) -> None:
-        """Kill the API server; its supervisor starts it again."""
-        name = self.plane.process("kube-apiserver")
-        (status,) = await self.supervisor.status(name)
-        assert status.pid is not None
-        victim = psutil.Process(status.pid)
-        victim.kill()
-        await asyncio.to_thread(psutil.wait_procs, [victim], timeout=10)
-        async with asyncio.timeout(60), Client(self.connection, timeout=5) as client:
-            while True:
-                await self.supervisor.wait_ready(name, timeout=60)
-                if await client.ready():
-                    return
-
-    @asynccontextmanager
-    async def stopped(self) -> AsyncIterator[None]:
-        await self.supervisor.stop(self.plane.group)
-        yield
-        await self.supervisor.start(self.plane.group)
-        await self.supervisor.wait_ready(self.plane.group, timeout=60)
-
-    async def compact(self, revision: str) -> None:
-        client = self.plane.pki.pair("etcd-client")
-        etcdctl = await asyncio.create_subprocess_exec(
-            str(self._engine.binary("etcdctl")),
-            f"--endpoints=https://127.0.0.1:{self.plane.ports['etcd']}",
-            f"--cacert={self.plane.pki.pair('etcd-ca').cert}",
-            f"--cert={client.cert}",
-            f"--key={client.key}",
-            *("compact", revision),
-            stdout=asyncio.subprocess.DEVNULL,
-        )
-        assert await asyncio.wait_for(etcdctl.wait(), 10) == 0
-
-
 @pytest.fixture(scope="module")
 def own(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
-    root = tmp_path_factory.mktemp("own")
-    cluster = OwnCluster(root, engine)
-    try:
-        asyncio.run(cluster.start())
+    with own_cluster(tmp_path_factory.mktemp("own"), engine) as cluster:
         yield cluster
-    finally:
-        asyncio.run(daemon.stop(root))
-
-
-@asynccontextmanager
-async def unreachable(relay: Relay) -> AsyncIterator[None]:
-    """Without it an API server that is told to stop would wait for its watches to end."""
-    relay.refuse()
-    relay.reset()
-    yield
-    await relay.heal()
 
 
 async def test_through_everything_that_happens_to_a_server(own: OwnCluster) -> None:

@@ -6,6 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ _SETTINGS = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "shared_buffers": "32MB",
-    "max_connections": "60",
+    "max_connections": "200",
     "autovacuum": "off",
 }
 
@@ -28,6 +29,14 @@ def empty(url: str, tables: Iterable[str]) -> None:
     names = sql.SQL(", ").join(sql.Identifier(table) for table in tables)
     with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
         connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))
+
+
+def new_database(url: str) -> str:
+    """The address of another database, empty, of the same server."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return url.replace("/postgres?", f"/{name}?")
 
 
 def programs() -> Path:

@@ -1,0 +1,119 @@
+"""The two processes that `index.py` measures: the collector, and a server that answers from the index over HTTPS.
+
+    python benchmarks/processes/index_process.py collect|serve SETTINGS.json
+
+The server does what the native proxy does with a read: checks a bearer token, answers from the index, splices watches,
+passes the rest through.
+"""
+
+import asyncio
+import hmac
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import uvloop
+from aiohttp import web
+
+from kairship.index import KubernetesReads, PageTokens, PassThrough, ReadRequest, Splicer, WatchRequest
+from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
+from kairship.kpanda.collector import ClusterStores, Collector
+from kairship.kube import Client, Connection, kinds
+from kairship.reconcile import SystemClock
+
+
+class Settings(msgspec.Struct):
+    kubeconfig: str
+    root: str
+    cert: str
+    key: str
+    token: str
+    port: int
+    cluster: str = "bench"
+
+
+class Server:
+    def __init__(self, settings: Settings, client: Client, reads: KubernetesReads, splicer: Splicer) -> None:
+        self._settings = settings
+        self._client = client
+        self._reads = reads
+        self._splicer = splicer
+        self._expected = f"Bearer {settings.token}".encode()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._expected):
+            return web.Response(status=401)
+        namespace, name = _place(request.path)
+        asked, cluster = dict(request.query), self._settings.cluster
+        if asked.get("watch") == "true":
+            watch = WatchRequest(cluster, kinds.DEPLOYMENTS, asked, namespace)
+            async with self._splicer.watch(self._client, watch) as spliced:
+                return await _send(request, spliced.status, spliced.headers, spliced.body)
+        read = ReadRequest(cluster, kinds.DEPLOYMENTS, asked, "me", namespace, name)
+        try:
+            async with self._reads.answer(read) as reply:
+                if name is None:
+                    return await _send(request, reply.status, reply.headers, reply.body)
+                body = b"".join([chunk async for chunk in reply.body])
+                return web.Response(status=reply.status, headers=reply.headers, body=body)
+        except PassThrough:
+            raw = await self._client.request("GET", request.path_qs)
+            return web.Response(status=raw.status, body=raw.body, headers={"Passed-Through": "yes"})
+
+
+async def _send(
+    request: web.Request, status: int, headers: dict[str, str], body: AsyncIterator[bytes]
+) -> web.StreamResponse:
+    response = web.StreamResponse(status=status, headers=headers)
+    await response.prepare(request)
+    async for chunk in body:
+        await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _place(path: str) -> tuple[str | None, str | None]:
+    """Namespace and name in a path of Deployments."""
+    parts = path.removeprefix("/apis/apps/v1/").split("/")
+    match parts:
+        case ["deployments"]:
+            return None, None
+        case ["namespaces", namespace, "deployments"]:
+            return namespace, None
+        case ["namespaces", namespace, "deployments", name]:
+            return namespace, name
+    raise web.HTTPNotFound
+
+
+async def serve(settings: Settings) -> None:
+    root = Path(settings.root)
+    index, writes = SqliteIndex(root), SqliteWriteLog(root)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(settings.cert, settings.key)
+    async with Client(Connection.from_kubeconfig(settings.kubeconfig)) as client, Splicer(index) as splicer:
+        server = Server(settings, client, KubernetesReads(index, writes, PageTokens(b"k" * 32)), splicer)
+        application = web.Application()
+        application.router.add_get("/{path:.*}", server.serve)
+        runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", settings.port, ssl_context=tls).start()
+        await asyncio.Event().wait()
+
+
+async def collect(settings: Settings) -> None:
+    root = Path(settings.root)
+
+    async def open_stores(cluster: str) -> ClusterStores:
+        return ClusterStores(await SqliteWriter.open(root, cluster), await SqliteWriter.open(root / "events", cluster))
+
+    connection = Connection.from_kubeconfig(settings.kubeconfig)
+    async with Collector(open_stores, clock=SystemClock()) as collector:
+        collector.follow(settings.cluster, lambda: Client(connection))
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    given = msgspec.json.decode(Path(sys.argv[2]).read_bytes(), type=Settings)
+    uvloop.run(serve(given) if sys.argv[1] == "serve" else collect(given))

@@ -1,0 +1,68 @@
+"""The read index: copies of the objects of many clusters, kept so that every read is answered from here.
+
+    Intake, Record         from an object's bytes to what is stored of it
+    Query, plan            one question over any kinds and clusters, restricted to what the caller may see
+    Writer, Index          what a database has to do; `sqlite` and `postgres` do it
+    KubernetesReads        GET and LIST as an API server answers them, out of the index
+    Splicer                watches that begin in the index and are continued by the cluster (`splice`)
+
+The index can be deleted at any time and fills itself again. It never answers wrongly: what it cannot answer for (a
+kind that is not followed, a collector not heard of, a revision not reached) is passed through to the cluster.
+"""
+
+from kairship.index.fields import kind_name
+from kairship.index.positions import BadTokenError, PageMark, PageTokens
+from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
+from kairship.index.reads import KubernetesReads, PassThrough, ReadRequest, Reply
+from kairship.index.records import BadObjectError, Intake, Record, revision
+from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
+from kairship.index.splice import Splicer, WatchReply, WatchRequest
+from kairship.index.store import (
+    BrokenIndexError,
+    Change,
+    Index,
+    NoSuchClusterError,
+    Partition,
+    Row,
+    Snapshot,
+    Writer,
+)
+from kairship.index.writes import Note, WriteLog, Written
+
+__all__ = [
+    "BadObjectError",
+    "BadSelectorError",
+    "BadTokenError",
+    "BrokenIndexError",
+    "Change",
+    "Index",
+    "Intake",
+    "KubernetesReads",
+    "NoSuchClusterError",
+    "Note",
+    "PageMark",
+    "PageTokens",
+    "Partition",
+    "PassThrough",
+    "Plan",
+    "Position",
+    "Query",
+    "ReadRequest",
+    "Record",
+    "Reply",
+    "Row",
+    "Scope",
+    "Snapshot",
+    "Sort",
+    "Splicer",
+    "WatchReply",
+    "WatchRequest",
+    "WriteLog",
+    "Writer",
+    "Written",
+    "kind_name",
+    "parse_fields",
+    "parse_labels",
+    "plan",
+    "revision",
+]

@@ -1,0 +1,134 @@
+"""From a plan to SQL over all clusters. Where to begin is left to PostgreSQL, which counts what it has."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kairship.index.query import (
+    Column,
+    Condition,
+    HasToken,
+    LabelNumber,
+    NameContains,
+    OwnedBy,
+    Plan,
+    Position,
+    Sort,
+    allowed,
+)
+from kairship.index.tokens import is_owner, label_key_token, label_token, owner_token
+
+_OWNED = """o.tok && ARRAY(WITH RECURSIVE tree(cluster, token) AS (
+  SELECT c, c || '/' || {owner} FROM unnest({clusters}::text[]) c
+  UNION
+  SELECT tree.cluster, tree.cluster || '/o:' || child.uid FROM tree JOIN obj child ON child.tok @> ARRAY[tree.token]
+) SELECT token FROM tree)"""
+
+
+class PartitionNumber(NamedTuple):
+    number: int
+    cluster: str
+    kind: str
+
+
+def stored_token(token: str, *, part: int, cluster: str) -> str:
+    """A token as the column has it."""
+    return f"{cluster}/{token}" if is_owner(token) else f"{part}/{token}"
+
+
+class Emitter:
+    """The statements of one plan over these partitions, each with its arguments."""
+
+    def __init__(self, plan: Plan, partitions: Iterable[PartitionNumber]) -> None:
+        self._query = plan.query
+        self._arguments: list[Any] = []
+        self._where: list[str] = []
+        known = list(partitions)
+        alternatives = allowed(plan.query, known)
+        self.impossible = not alternatives
+        self._parts = sorted({number for one in alternatives for number in one.partitions})
+        self._clusters = sorted({entry.cluster for entry in known if entry.number in set(self._parts)})
+        places = []
+        for one in alternatives:
+            place = self._in_partitions(one.partitions)
+            if one.namespaces is not None:
+                place += f" AND o.ns = ANY({self._bind(list(one.namespaces))}::text[])"
+            places.append(f"({place})")
+        self._where.append(f"({' OR '.join(places)})")
+        for condition in plan.conditions:
+            self._add(condition)
+        if plan.query.after is not None:
+            self._where.append(self._behind(plan.query.after))
+
+    def select(self) -> tuple[str, list[Any]]:
+        """Columns: cluster, kind, key, value sorted by, bare, body."""
+        query, direction = self._query, " DESC" if self._query.descending else ""
+        order = ", ".join(f"{column}{direction}" for column in self._order())
+        sql = (
+            f"SELECT k.cluster, k.name AS kind, o.key, o.{query.sort} AS value, o.bare, o.body"  # noqa: S608
+            f" FROM obj o JOIN part k ON k.id = o.part WHERE {' AND '.join(self._where)} ORDER BY {order}"
+        )
+        if query.limit is not None:
+            sql += f" LIMIT {self._bind(query.limit)}::bigint"
+        return sql, self._arguments
+
+    def count(self) -> tuple[str, list[Any]]:
+        where = " AND ".join(self._where)
+        return f"SELECT count(*) FROM obj o JOIN part k ON k.id = o.part WHERE {where}", self._arguments  # noqa: S608
+
+    def _in_partitions(self, numbers: tuple[int, ...]) -> str:
+        if len(numbers) == 1:
+            return f"o.part = {self._bind(numbers[0])}"  # rows then come in the order of an index
+        return f"o.part = ANY({self._bind(list(numbers))}::bigint[])"
+
+    def _bind(self, value: Any) -> str:
+        self._arguments.append(value)
+        return f"${len(self._arguments)}"
+
+    def _tokens(self, tokens: Iterable[str]) -> str:
+        stored = [stored_token(token, part=part, cluster="") for token in tokens for part in self._parts]
+        return f"{self._bind(stored)}::text[]"
+
+    def _add(self, condition: Condition) -> None:
+        match condition:
+            case HasToken(tokens, wanted):
+                self._where.append(f"{'' if wanted else 'NOT '}o.tok && {self._tokens(tokens)}")
+            case LabelNumber():
+                self._add_number(condition)
+            case Column("ns", "=", str(namespace)) if namespace:
+                # '0' follows '/': all keys of the namespace, as a range of the primary key.
+                begin, end = self._bind(f"{namespace}/"), self._bind(f"{namespace}0")
+                self._where.append(f"o.key >= {begin} AND o.key < {end}")
+            case Column(name, operator, value):
+                self._where.append(f"o.{name} {operator} {self._bind(value)}")
+            case NameContains(text):
+                self._where.append(f"strpos(o.name, {self._bind(text)}) > 0")
+            case OwnedBy(uid):
+                owner, clusters = self._bind(owner_token(uid)), self._bind(self._clusters)
+                self._where.append(_OWNED.format(owner=owner, clusters=clusters))
+
+    def _add_number(self, condition: LabelNumber) -> None:
+        begin = label_token(condition.key, "")
+        tokens, mark = self._tokens([label_key_token(condition.key)]), self._bind(begin)
+        number = self._bind(condition.number)
+        self._where.append(
+            f"o.tok && {tokens} AND EXISTS (SELECT 1 FROM unnest(o.tok) t,"  # noqa: S608 - marks and an operator of ours
+            f" LATERAL (SELECT substr(t, strpos(t, '/') + 1) AS plain) p,"
+            f" LATERAL (SELECT substr(p.plain, length({mark}) + 1)"
+            f" AS value) v WHERE starts_with(p.plain, {mark}) AND CASE WHEN v.value ~ '^[+-]?[0-9]{{1,19}}$'"
+            f" THEN v.value::numeric {condition.operator} {number}::bigint ELSE false END)"
+        )
+
+    def _order(self) -> list[str]:
+        several = len(self._parts) > 1
+        place, last = ["k.cluster", "k.name"] if several else [], [] if self._query.sort is Sort.KEY else ["o.key"]
+        return [f"o.{self._query.sort}", *place, *last]
+
+    def _behind(self, after: Position) -> str:
+        beyond = "<" if self._query.descending else ">"
+        columns, values = ["o." + self._query.sort, "k.cluster", "k.name"], [after.value, after.cluster, after.kind]
+        if self._query.sort is not Sort.KEY:
+            columns.append("o.key")
+            values.append(after.key)
+        marks = [self._bind(value) for value in values]
+        # The first comparison says the same less exactly, in a form that an index can be entered by.
+        return f"{columns[0]} {beyond}= {marks[0]} AND ({', '.join(columns)}) {beyond} ({', '.join(marks)})"

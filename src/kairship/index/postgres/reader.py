@@ -1,0 +1,128 @@
+"""Reading the index in PostgreSQL. A snapshot is a read-only transaction that sees one moment."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import msgspec
+
+from kairship.index.postgres.connecting import Connection, Pool, typed_errors
+from kairship.index.postgres.emitter import Emitter, PartitionNumber
+from kairship.index.query import Plan
+from kairship.index.store import Partition, Row, Snapshot
+from kairship.kube import Resource
+
+_BATCH_ROWS = 200
+_STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, a.at
+FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
+
+
+class PostgresSnapshot:
+    """One cluster at one moment."""
+
+    def __init__(self, connection: Connection, cluster: str) -> None:
+        self._connection = connection
+        self._cluster = cluster
+
+    async def partition(self, kind: str) -> Partition | None:
+        with typed_errors():
+            found = await self._connection.fetchrow(
+                f"SELECT {_STATE} WHERE k.cluster = $1 AND k.name = $2", self._cluster, kind
+            )
+        return None if found is None else _partition(found)
+
+    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        with typed_errors():
+            found = await self._connection.fetchrow(
+                f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
+                " WHERE k.cluster = $1 AND k.name = $2",
+                *(self._cluster, kind, key),
+            )
+        if found is None:
+            return None, None
+        missing = found["body"] is None
+        row = None if missing else Row(self._cluster, kind, key, key, found["bare"], found["body"])
+        return _partition(found), row
+
+    async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
+        with typed_errors():
+            emitter = await _emitter(self._connection, plan, [self._cluster])
+            if emitter.impossible:
+                return
+            sql, arguments = emitter.select()
+            cursor = await self._connection.cursor(sql, *arguments)
+            while found := await cursor.fetch(_BATCH_ROWS):
+                yield [Row(*record) for record in found]
+
+    async def count(self, plan: Plan) -> int:
+        with typed_errors():
+            return await _count(self._connection, await _emitter(self._connection, plan, [self._cluster]))
+
+    async def buried(self, kind: str, uid: str) -> bool:
+        with typed_errors():
+            found = await self._connection.fetchrow(
+                "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.cluster = $1 AND k.name = $2 AND t.uid = $3",
+                *(self._cluster, kind, uid),
+            )
+        return found is not None
+
+
+class PostgresIndex:
+    """Made by `PostgresStore.index`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    @asynccontextmanager
+    async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
+        async with self._moment() as connection:
+            yield PostgresSnapshot(connection, cluster)
+
+    async def page(self, plan: Plan) -> list[Row]:
+        async with self._moment() as connection:
+            emitter = await _emitter(connection, plan, list(plan.scopes_by_cluster()))
+            if emitter.impossible:
+                return []
+            sql, arguments = emitter.select()
+            return [Row(*record) for record in await connection.fetch(sql, *arguments)]
+
+    async def count(self, plan: Plan) -> int:
+        async with self._moment() as connection:
+            return await _count(connection, await _emitter(connection, plan, list(plan.scopes_by_cluster())))
+
+    @asynccontextmanager
+    async def _moment(self) -> AsyncIterator[Connection]:
+        with typed_errors():
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                yield connection
+
+
+def _partition(found: asyncpg.Record) -> Partition:
+    return Partition(
+        msgspec.json.decode(found["resource"], type=Resource),
+        found["epoch"],
+        found["began"],
+        found["revision"],
+        live=found["live"],
+        heard_at=max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"],
+        begun_at=found["begun"],
+    )
+
+
+async def _emitter(connection: Connection, plan: Plan, clusters: list[str]) -> Emitter:
+    kinds = None if plan.query.kinds is None else list(plan.query.kinds)
+    found = await connection.fetch(
+        "SELECT id, cluster, name FROM part WHERE cluster = ANY($1) AND ($2::text[] IS NULL OR name = ANY($2))",
+        *(clusters, kinds),
+    )
+    return Emitter(plan, [PartitionNumber(*record) for record in found])
+
+
+async def _count(connection: Connection, emitter: Emitter) -> int:
+    if emitter.impossible:
+        return 0
+    sql, arguments = emitter.count()
+    return int(await connection.fetchval(sql, *arguments))

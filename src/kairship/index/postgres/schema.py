@@ -1,0 +1,50 @@
+"""The tables of the index in PostgreSQL, in a schema of their own whose name carries their version.
+
+A newer layout is a new schema that fills itself; the old one can be dropped when no process of the old version is
+left. Texts are compared bytewise, as API servers order names. `tok` has an object's tokens, each prefixed with its
+partition, owner tokens with their cluster, so that a token of one kind in one cluster has postings of its own.
+"""
+
+import asyncpg
+
+SCHEMA = "kairship_index_1"
+CLOCK = "extract(epoch FROM clock_timestamp())"
+"""The one clock that all processes share."""
+_LOCK = 0x6B616978
+
+_TABLES = f"""
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+SET LOCAL search_path TO {SCHEMA};
+CREATE TABLE IF NOT EXISTS secret(name text PRIMARY KEY, value bytea NOT NULL);
+CREATE TABLE IF NOT EXISTS alive(cluster text COLLATE "C" PRIMARY KEY, at double precision NOT NULL);
+CREATE TABLE IF NOT EXISTS part(
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, cluster text COLLATE "C" NOT NULL, name text COLLATE "C" NOT
+  NULL, resource bytea NOT NULL, epoch bigint NOT NULL, began bigint NOT NULL, revision bigint NOT NULL, live boolean
+  NOT NULL, heard double precision NOT NULL, begun double precision NOT NULL, UNIQUE (cluster, name)
+);
+CREATE TABLE IF NOT EXISTS obj(
+  part bigint NOT NULL, key text COLLATE "C" NOT NULL, ns text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
+  uid text NOT NULL, rv bigint NOT NULL, epoch bigint NOT NULL, created bigint NOT NULL, bare boolean NOT NULL,
+  tok text[] NOT NULL, body bytea COMPRESSION lz4 NOT NULL, PRIMARY KEY (part, key)
+);
+CREATE INDEX IF NOT EXISTS obj_name ON obj(part, name, key);
+CREATE INDEX IF NOT EXISTS obj_created ON obj(part, created, key);
+CREATE INDEX IF NOT EXISTS obj_tok ON obj USING gin(tok);
+CREATE TABLE IF NOT EXISTS tomb(
+  part bigint NOT NULL, uid text NOT NULL, at double precision NOT NULL, PRIMARY KEY (part, uid)
+);
+CREATE INDEX IF NOT EXISTS tomb_at ON tomb(at);
+CREATE TABLE IF NOT EXISTS write(
+  caller text NOT NULL, cluster text NOT NULL, kind text NOT NULL, revision bigint NOT NULL, uid text NOT NULL,
+  at double precision NOT NULL
+);
+CREATE INDEX IF NOT EXISTS write_caller ON write(caller, cluster, kind);
+CREATE INDEX IF NOT EXISTS write_at ON write(at);
+"""
+
+
+async def ensure(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """Make what is missing. Several processes may do so at once."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute(_TABLES)

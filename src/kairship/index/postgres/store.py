@@ -1,0 +1,98 @@
+"""The database of the index: its pool, and who may write which cluster."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from typing import Self
+
+import asyncpg
+
+from kairship.index.postgres import schema
+from kairship.index.postgres.connecting import Pool, typed_errors
+from kairship.index.postgres.reader import PostgresIndex
+from kairship.index.postgres.write_log import PostgresWriteLog
+from kairship.index.postgres.writer import PostgresWriter
+from kairship.index.store import BrokenIndexError
+
+_TIMEOUT = 60.0
+_CONNECT_TIMEOUT = 10.0
+_STATEMENT_MS = "55000"
+
+
+class PostgresStore:
+    """`async with await PostgresStore.open(url) as store`."""
+
+    def __init__(
+        self, pool: Pool, locks: "asyncpg.Connection[asyncpg.Record]", wall: Callable[[], float] = time.time
+    ) -> None:
+        self._pool = pool
+        self._locks = locks
+        self._wall = wall
+
+    @classmethod
+    async def open(cls, url: str, *, connections: int = 10, wall: Callable[[], float] = time.time) -> Self:
+        """Raises `BrokenIndexError`, whose text has nothing of the `url`: it carries a password."""
+        settings = {"search_path": schema.SCHEMA, "statement_timeout": _STATEMENT_MS}
+        with typed_errors():
+            locks = await asyncpg.connect(url, timeout=_CONNECT_TIMEOUT, command_timeout=_TIMEOUT)
+            await schema.ensure(locks)
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=connections,
+                timeout=_CONNECT_TIMEOUT,
+                command_timeout=_TIMEOUT,
+                server_settings=settings,
+                reset=_keep_as_it_is,
+            )
+        return cls(pool, locks, wall)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.close()
+        await self._locks.close()
+
+    def index(self) -> PostgresIndex:
+        return PostgresIndex(self._pool)
+
+    def write_log(self) -> PostgresWriteLog:
+        return PostgresWriteLog(self._pool)
+
+    async def writer(self, cluster: str) -> PostgresWriter:
+        """The one writer of a cluster; raises `BrokenIndexError` while another process has it."""
+        with typed_errors():
+            if not await self._locks.fetchval("SELECT pg_try_advisory_lock($1)", _lock_number(cluster)):
+                raise BrokenIndexError(f"cluster {cluster} is being written by another process")
+            await self._pool.execute("UPDATE part SET live = false WHERE cluster = $1", cluster)
+        return PostgresWriter(self._pool, cluster, self._wall)
+
+    async def remove_cluster(self, cluster: str) -> None:
+        """Everything of a cluster that is no more."""
+        with typed_errors():
+            async with self._pool.acquire() as connection, connection.transaction():
+                for table in ("obj", "tomb"):
+                    await connection.execute(
+                        f"DELETE FROM {table} USING part WHERE part.id = {table}.part AND part.cluster = $1",  # noqa: S608
+                        cluster,
+                    )
+                await connection.execute("DELETE FROM part WHERE cluster = $1", cluster)
+                await connection.execute("DELETE FROM alive WHERE cluster = $1", cluster)
+
+    async def page_token_key(self) -> bytes:
+        """The same for every process that uses this database."""
+        with typed_errors():
+            await self._pool.execute(
+                "INSERT INTO secret VALUES ('page-tokens', $1) ON CONFLICT DO NOTHING", secrets.token_bytes(32)
+            )
+            return bytes(await self._pool.fetchval("SELECT value FROM secret WHERE name = 'page-tokens'"))
+
+
+async def _keep_as_it_is(_: object) -> None:
+    """Nothing here changes a session, and resetting one costs a round trip per read."""
+
+
+def _lock_number(cluster: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{schema.SCHEMA}/{cluster}".encode()).digest()[:8], signed=True)

@@ -1,0 +1,162 @@
+"""Writing one cluster: every call is one transaction.
+
+That nobody else writes it is held by an advisory lock of the store's own session. Rows are written only over older
+ones, so that even two writers could not turn an object back.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby
+
+import asyncpg
+import msgspec
+
+from kairship.index.fields import kind_name
+from kairship.index.postgres.connecting import Connection, Pool, typed_errors
+from kairship.index.postgres.emitter import stored_token
+from kairship.index.postgres.schema import CLOCK
+from kairship.index.records import Record
+from kairship.index.store import BrokenIndexError, Change
+from kairship.kube import Resource
+
+_TOMB_KEPT = 600.0
+_UPSERT = """
+INSERT INTO obj AS o (part, key, ns, name, uid, rv, epoch, created, bare, tok, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (part, key) DO UPDATE SET uid = excluded.uid, rv = excluded.rv, epoch = excluded.epoch,
+  created = excluded.created, bare = excluded.bare, tok = excluded.tok, body = excluded.body
+WHERE (o.epoch, o.rv) <= (excluded.epoch, excluded.rv)
+"""
+_BURY = "INSERT INTO tomb VALUES ($1, $2, $3) ON CONFLICT (part, uid) DO UPDATE SET at = excluded.at"
+_BURY_GONE = """
+WITH gone AS (DELETE FROM obj WHERE part = $1 AND epoch < $2 RETURNING uid)
+INSERT INTO tomb SELECT $1, uid, $3 FROM gone GROUP BY uid ON CONFLICT (part, uid) DO UPDATE SET at = excluded.at
+"""
+_BURY_REPLACED = """
+INSERT INTO tomb SELECT $1, uid, $4 FROM obj WHERE part = $1 AND key = ANY($2) AND NOT uid = ANY($3) GROUP BY uid
+ON CONFLICT (part, uid) DO UPDATE SET at = excluded.at
+"""
+_AFTER_ALL = 2**63 - 1
+
+
+class PostgresWriter:
+    """Made by `PostgresStore.writer`."""
+
+    def __init__(self, pool: Pool, cluster: str, wall: Callable[[], float] = time.time) -> None:
+        self._pool = pool
+        self._cluster = cluster
+        self._wall = wall
+
+    async def begin(self, resource: Resource) -> None:
+        async with self._transaction() as connection:
+            now = self._wall()
+            await connection.execute(
+                "INSERT INTO part(cluster, name, resource, epoch, began, revision, live, heard, begun)"  # noqa: S608
+                f" VALUES ($1, $2, $3, $4, 0, 0, false, $5, {CLOCK}) ON CONFLICT (cluster, name) DO UPDATE SET"
+                " resource = excluded.resource, epoch = greatest(excluded.epoch, part.epoch + 1),"
+                " begun = excluded.begun, live = false",
+                *(self._cluster, kind_name(resource), msgspec.json.encode(resource), int(now * 1e6), now),
+            )
+
+    async def put(self, resource: Resource, records: Sequence[Record]) -> None:
+        async with self._transaction() as connection:
+            part, epoch = await self._part(connection, resource)
+            keys, uids = [record.key for record in records], [record.uid for record in records]
+            await connection.execute(_BURY_REPLACED, part, keys, uids, self._wall())
+            # A restore brings back what was deleted: its next deletion is yet to come.
+            await connection.execute("DELETE FROM tomb WHERE part = $1 AND uid = ANY($2)", part, uids)
+            await self._put(connection, part, epoch, records)
+
+    async def end(self, resource: Resource, revision: int) -> None:
+        async with self._transaction() as connection:
+            part, epoch = await self._part(connection, resource)
+            now = self._wall()
+            await connection.execute(_BURY_GONE, part, epoch, now)
+            await connection.execute(
+                "UPDATE part SET began = $2, revision = $2, live = true, heard = $3 WHERE id = $1", part, revision, now
+            )
+
+    async def apply(self, resource: Resource, changes: Sequence[Change], revision: int) -> None:
+        async with self._transaction() as connection:
+            part, epoch = await self._part(connection, resource)
+            for deleted, group in groupby(changes, key=lambda change: change.deleted):
+                records = [change.record for change in group]
+                if deleted:
+                    await self._delete(connection, part, epoch, records)
+                else:
+                    await self._put(connection, part, epoch, records)
+            await connection.execute("UPDATE part SET revision = greatest(revision, $2) WHERE id = $1", part, revision)
+
+    async def lose(self, resource: Resource) -> None:
+        async with self._transaction() as connection:
+            await connection.execute(
+                "UPDATE part SET live = false, heard = $3 WHERE cluster = $1 AND name = $2 AND live",
+                *(self._cluster, kind_name(resource), self._wall()),
+            )
+
+    async def forget(self, resource: Resource) -> None:
+        async with self._transaction() as connection:
+            part, _ = await self._part(connection, resource)
+            await connection.execute(_BURY_GONE, part, _AFTER_ALL, self._wall())
+            await connection.execute("DELETE FROM part WHERE id = $1", part)
+
+    async def expire(self, resource: Resource, created_before: int) -> None:
+        async with self._transaction() as connection:
+            part, _ = await self._part(connection, resource)
+            await connection.execute("DELETE FROM obj WHERE part = $1 AND created < $2", part, created_before)
+
+    async def kinds(self) -> list[Resource]:
+        async with self._transaction() as connection:
+            found = await connection.fetch("SELECT resource FROM part WHERE cluster = $1", self._cluster)
+        return [msgspec.json.decode(row["resource"], type=Resource) for row in found]
+
+    async def hear(self) -> None:
+        async with self._transaction() as connection:
+            now = self._wall()
+            await connection.execute(
+                "INSERT INTO alive VALUES ($1, $2) ON CONFLICT (cluster) DO UPDATE SET at = excluded.at",
+                *(self._cluster, now),
+            )
+            await connection.execute(
+                "DELETE FROM tomb USING part WHERE part.id = tomb.part AND part.cluster = $1 AND tomb.at < $2",
+                *(self._cluster, now - _TOMB_KEPT),
+            )
+
+    async def close(self) -> None:
+        """Nothing of its own is open: the pool is the store's."""
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        with typed_errors():
+            async with self._pool.acquire() as connection, connection.transaction():
+                yield connection
+
+    async def _part(self, connection: Connection, resource: Resource) -> tuple[int, int]:
+        found: asyncpg.Record | None = await connection.fetchrow(
+            "SELECT id, epoch FROM part WHERE cluster = $1 AND name = $2 FOR UPDATE", self._cluster, kind_name(resource)
+        )
+        if found is None:
+            raise BrokenIndexError(f"{kind_name(resource)} of cluster {self._cluster} has to be listed first")
+        return found["id"], found["epoch"]
+
+    async def _put(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> None:
+        await connection.executemany(
+            _UPSERT,
+            [
+                (
+                    *(part, record.key, record.namespace, record.name, record.uid, record.revision, epoch),
+                    *(record.created, record.bare),
+                    [stored_token(token, part=part, cluster=self._cluster) for token in record.tokens],
+                    record.body,
+                )
+                for record in records
+            ],
+        )
+
+    async def _delete(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> None:
+        await connection.executemany(
+            "DELETE FROM obj WHERE part = $1 AND key = $2 AND (epoch, rv) <= ($3, $4)",
+            [(part, record.key, epoch, record.revision) for record in records],
+        )
+        await connection.executemany(_BURY, [(part, record.uid, self._wall()) for record in records])

@@ -1,0 +1,197 @@
+"""A question to the index, and the plan that both databases answer it by.
+
+A `Query` is what a caller asks and may see. `plan` turns it into conditions of four kinds, about tokens, columns,
+numbers in labels, and ownership; what a database makes of them is in its `emitter`. Every text of a caller ends up as
+a bound parameter; names of columns come from here alone.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from kairship.index.fields import selectable
+from kairship.index.selectors import (
+    INTEGER,
+    AnyOf,
+    BadSelectorError,
+    Compared,
+    FieldRequirement,
+    LabelRequirement,
+    NoneOf,
+    Present,
+)
+from kairship.index.tokens import field_token, label_key_token, label_token
+
+
+class Sort(StrEnum):
+    """Each orders totally: what it leaves equal is ordered by cluster, kind and key."""
+
+    KEY = "key"
+    """Namespace and name, as API servers list."""
+    NAME = "name"
+    CREATED = "created"
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """A part of a cluster that the caller may see; None is all. Several of one cluster add up."""
+
+    cluster: str
+    kinds: frozenset[str] | None = None
+    namespaces: frozenset[str] | None = None
+    """With namespaces, objects that are in none are not seen."""
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """Behind one row of an answer."""
+
+    value: str | int
+    cluster: str
+    kind: str
+    key: str
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    scopes: tuple[Scope, ...]
+    kinds: frozenset[str] | None = None
+    namespace: str | None = None
+    name: str | None = None
+    labels: tuple[LabelRequirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
+    owned_by: str | None = None
+    """The uid of an object: what it owns, and what that owns, and so on."""
+    name_contains: str | None = None
+    created_from: int | None = None
+    created_before: int | None = None
+    sort: Sort = Sort.KEY
+    descending: bool = False
+    limit: int | None = None
+    after: Position | None = None
+    declared_fields: tuple[str, ...] = ()
+    """The selectable fields of the custom resource that is asked for."""
+
+
+class HasToken(msgspec.Struct, frozen=True):
+    """One of these tokens, or with `wanted` False none of them."""
+
+    tokens: tuple[str, ...]
+    wanted: bool = True
+
+
+class LabelNumber(msgspec.Struct, frozen=True):
+    """The value of a label, an integer, compared with another. Values that are no integers do not match."""
+
+    key: str
+    operator: Literal[">", "<"]
+    number: int
+
+    def holds(self, value: str) -> bool:
+        if not INTEGER.fullmatch(value):
+            return False
+        return int(value) > self.number if self.operator == ">" else int(value) < self.number
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: Literal["ns", "name", "created"]
+    operator: Literal["=", "<>", "<", ">="]
+    value: str | int
+
+
+class NameContains(msgspec.Struct, frozen=True):
+    text: str
+
+
+class OwnedBy(msgspec.Struct, frozen=True):
+    uid: str
+
+
+Condition = HasToken | LabelNumber | Column | NameContains | OwnedBy
+
+
+class Plan(msgspec.Struct, frozen=True):
+    query: Query
+    conditions: tuple[Condition, ...]
+
+    def scopes_by_cluster(self) -> dict[str, tuple[Scope, ...]]:
+        grouped: dict[str, tuple[Scope, ...]] = {}
+        for scope in self.query.scopes:
+            grouped[scope.cluster] = (*grouped.get(scope.cluster, ()), scope)
+        return grouped
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """Partitions that are asked for and may be seen, in these namespaces (None: all, and what is in none)."""
+
+    partitions: tuple[int, ...]
+    namespaces: tuple[str, ...] | None
+
+
+def allowed(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[Allowed, ...]:
+    """The query's scopes, as the numbers of partitions; each of `partitions` is a number, its cluster and kind.
+
+    Nothing at all when nothing may be seen.
+    """
+    known = [entry for entry in partitions if query.kinds is None or entry[2] in query.kinds]
+    found = []
+    for scope in query.scopes:
+        numbers = tuple(
+            number
+            for number, cluster, kind in known
+            if cluster == scope.cluster and (scope.kinds is None or kind in scope.kinds)
+        )
+        if numbers and scope.namespaces != frozenset():
+            found.append(Allowed(numbers, None if scope.namespaces is None else tuple(sorted(scope.namespaces))))
+    return tuple(found)
+
+
+def plan(query: Query) -> Plan:
+    """Raises `BadSelectorError` for a field that the kind does not offer."""
+    conditions: list[Condition] = []
+    if query.namespace is not None:
+        conditions.append(Column("ns", "=", _text(query.namespace)))
+    if query.name is not None:
+        conditions.append(Column("name", "=", _text(query.name)))
+    conditions += (_label(requirement) for requirement in query.labels)
+    conditions += (_field(query, requirement) for requirement in query.fields)
+    if query.owned_by is not None:
+        conditions.append(OwnedBy(_text(query.owned_by)))
+    if query.name_contains:
+        conditions.append(NameContains(_text(query.name_contains).lower()))
+    if query.created_from is not None:
+        conditions.append(Column("created", ">=", query.created_from))
+    if query.created_before is not None:
+        conditions.append(Column("created", "<", query.created_before))
+    return Plan(query, tuple(conditions))
+
+
+def _text(text: str) -> str:
+    if "\0" in text or len(text) > 1024:
+        raise BadSelectorError("a name or text in the query is too long, or not text")
+    return text
+
+
+def _label(requirement: LabelRequirement) -> Condition:
+    match requirement:
+        case AnyOf(key, values):
+            return HasToken(tuple(sorted(label_token(key, value) for value in values)))
+        case NoneOf(key, values):
+            return HasToken(tuple(sorted(label_token(key, value) for value in values)), wanted=False)
+        case Present(key, wanted):
+            return HasToken((label_key_token(key),), wanted=wanted)
+        case Compared(key, operator, number):
+            return LabelNumber(key, operator, number)
+
+
+def _field(query: Query, requirement: FieldRequirement) -> Condition:
+    match requirement.path:
+        case "metadata.name":
+            return Column("name", "=" if requirement.equal else "<>", requirement.value)
+        case "metadata.namespace":
+            return Column("ns", "=" if requirement.equal else "<>", requirement.value)
+    for kind in query.kinds or ():
+        if requirement.path not in selectable(kind, query.declared_fields):
+            raise BadSelectorError(f"field label not supported: {requirement.path}")
+    if not query.kinds:
+        raise BadSelectorError("a field selector needs kinds: which fields there are differs between them")
+    return HasToken((field_token(requirement.path, requirement.value),), wanted=requirement.equal)

@@ -1,0 +1,88 @@
+"""The cluster's own watch, read so that its first line can be looked at, and in whole lines."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+
+from kairship.kube import KubeError, Stream
+
+_LARGEST_LINE = 64 * 1024 * 1024
+_ERROR = b'{"type":"ERROR"'
+
+
+class Upstream:
+    """One reader at a time. `close` is to be called before the stream's context is left."""
+
+    def __init__(self, stream: Stream, *, longest_silence: float) -> None:
+        self.stream = stream
+        self._longest_silence = longest_silence
+        self._reading: asyncio.Task[bytes] | None = None
+
+    async def first_is_error(self, *, patience: float) -> bool:
+        """Whether it begins with an ERROR, as far as `patience` seconds tell. Nothing that arrived is lost."""
+        reading = self._read()
+        await asyncio.wait((reading,), timeout=patience)
+        if not reading.done():
+            return False
+        try:
+            begin = reading.result()
+        except KubeError:
+            return True
+        # An end instead of a line, or one that goes on later, is no line that could be trusted either.
+        return not begin or begin.startswith(_ERROR)
+
+    async def lines(self, ended: asyncio.Event) -> AsyncGenerator[bytes]:
+        """Whole lines, several at a time, until the watch ends or breaks off, or `ended` is set.
+
+        What was cut off is dropped: the client asks again from the last line that it has.
+        """
+        rest = b""
+        async with _waiting(ended) as end:
+            while True:
+                reading = self._read()
+                await asyncio.wait((reading, end), return_when=asyncio.FIRST_COMPLETED)
+                if ended.is_set():
+                    return
+                try:
+                    chunk = reading.result()
+                except KubeError:
+                    return
+                self._reading = None
+                if not chunk:
+                    return
+                complete, newline, begun = chunk.rpartition(b"\n")
+                if newline:
+                    yield rest + complete + newline
+                    rest = begun
+                else:
+                    rest += begun
+                    if len(rest) > _LARGEST_LINE:
+                        return
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait((self._reading,))
+            if not self._reading.cancelled():
+                self._reading.exception()
+
+    def _read(self) -> "asyncio.Task[bytes]":
+        if self._reading is None:
+            self._reading = asyncio.create_task(self.stream.read(timeout=self._longest_silence))
+        return self._reading
+
+
+class _waiting:  # noqa: N801 - used as a function
+    """A task that waits for an event, for as long as the block lasts."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    async def __aenter__(self) -> "asyncio.Task[object]":
+        self._task: asyncio.Task[object] = asyncio.create_task(self._event.wait())
+        return self._task
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task

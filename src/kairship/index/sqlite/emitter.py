@@ -1,0 +1,216 @@
+"""From a plan to SQL for the file of one cluster.
+
+SQLite is told where to begin. With a token, the rarest one leads: its postings give the rows, the other conditions are
+probes. If even the rarest is common and only a page is wanted, the rows are walked in their order and probed, because
+sorting all that match would cost more. Row order and position need no more than the indexes of `obj` have.
+"""
+
+from typing import Any, NamedTuple
+
+import apsw
+
+from kairship.index.query import (
+    Column,
+    HasToken,
+    LabelNumber,
+    NameContains,
+    OwnedBy,
+    Plan,
+    Position,
+    Sort,
+    allowed,
+)
+from kairship.index.selectors import BadSelectorError
+from kairship.index.sqlite.statements import rows
+from kairship.index.tokens import LABEL, owner_token
+
+_COMMON = 2000
+_MOST_VALUES = 10_000  # SQLite takes about three times as many arguments
+_OWNED = """(WITH RECURSIVE tree(id, uid) AS (
+  SELECT c.id, c.uid FROM tok t JOIN post p ON p.tok = t.id JOIN obj c ON c.id = p.obj WHERE t.part = 0 AND t.text = ?
+  UNION
+  SELECT c.id, c.uid FROM tree JOIN tok t ON t.part = 0 AND t.text = 'o:' || tree.uid
+  JOIN post p ON p.tok = t.id JOIN obj c ON c.id = p.obj
+) SELECT id AS obj FROM tree)"""
+
+
+class Statement(NamedTuple):
+    sql: str
+    arguments: tuple[Any, ...]
+
+
+class Emitter:
+    """The statements of one plan. Looks up kinds and tokens in the file, within the caller's transaction."""
+
+    def __init__(self, db: apsw.Connection, cluster: str, plan: Plan) -> None:
+        self._db = db
+        self._cluster = cluster
+        self._query = plan.query
+        self.kinds: dict[int, str] = dict(rows(db, "SELECT id, name FROM part"))
+        self._where: list[str] = []
+        self._arguments: list[Any] = []
+        self._parts: set[int] = set()
+        self._impossible = False
+        self._alternatives = 0
+        self._restrict()
+        wanted = self._split(plan)
+        self._source, self._source_arguments = self._lead(plan, wanted)
+
+    def select(self) -> Statement | None:
+        """Columns: kind, key, value sorted by, bare, body. None when nothing can match."""
+        if self._impossible:
+            return None
+        query = self._query
+        where, arguments = self._conditions()
+        several = len(self._parts) > 1
+        direction = " DESC" if query.descending else ""
+        order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
+        ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
+        columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
+        if query.limit is None:
+            return Statement(f"{columns} {self._source}{self._kind_source()} WHERE {where}{ordered}", tuple(arguments))
+        # The rows of a page are found first and fetched then: what is sorted has no bodies in it.
+        page = f"SELECT o.id FROM {self._source}{self._kind_source()} WHERE {where}{ordered} LIMIT ?"  # noqa: S608
+        sql = f"{columns} ({page}) found CROSS JOIN obj o ON o.id = found.id{self._kind_source()}{ordered}"
+        return Statement(sql, (*arguments, query.limit))
+
+    def count(self) -> Statement | None:
+        if self._impossible:
+            return None
+        where, arguments = self._conditions()
+        sql = f"SELECT count(*) FROM {self._source}{self._kind_source()} WHERE {where}"  # noqa: S608 - names from here
+        return Statement(sql, tuple(arguments))
+
+    def _kind_source(self) -> str:
+        return " JOIN part k ON k.id = o.part" if len(self._parts) > 1 else ""
+
+    def _conditions(self) -> tuple[str, list[Any]]:
+        where, arguments = list(self._where), [*self._source_arguments, *self._arguments]
+        if self._query.after is not None:
+            condition, values = self._behind(self._query.after)
+            where.append(condition)
+            arguments += values
+        return " AND ".join(where), arguments
+
+    def _add(self, condition: str, *arguments: Any) -> None:
+        self._where.append(condition)
+        self._arguments += arguments
+
+    def _restrict(self) -> None:
+        """To what the caller may see; without a scope to nothing."""
+        alternatives: list[str] = []
+        arguments: list[Any] = []
+        for alternative in allowed(self._query, ((number, self._cluster, kind) for number, kind in self.kinds.items())):
+            self._parts.update(alternative.partitions)
+            condition = f"o.part IN ({_marks(alternative.partitions)})"
+            arguments += alternative.partitions
+            if alternative.namespaces is not None:
+                condition += f" AND o.ns IN ({_marks(alternative.namespaces)})"
+                arguments += alternative.namespaces
+            alternatives.append(condition)
+        self._alternatives = len(alternatives)
+        if alternatives:
+            self._add(alternatives[0] if len(alternatives) == 1 else f"({' OR '.join(alternatives)})", *arguments)
+        else:
+            self._impossible = True
+
+    def _split(self, plan: Plan) -> list[tuple[int, ...]]:
+        """Adds what is no wanted token to the conditions; returns the token numbers of those that are."""
+        wanted: list[tuple[int, ...]] = []
+        for condition in plan.conditions:
+            match condition:
+                case HasToken(tokens, True):
+                    wanted.append(self._numbers(tokens))
+                case HasToken(tokens, _):
+                    if numbers := self._numbers(tokens):
+                        self._add(f"NOT {_probe(numbers)}", *numbers)
+                case LabelNumber():
+                    wanted.append(self._compared(condition))
+                case Column("ns", "=", str(namespace)) if namespace:
+                    # '0' follows '/': all keys of the namespace, as a range of the index.
+                    self._add("o.key >= ? AND o.key < ?", f"{namespace}/", f"{namespace}0")
+                case Column(name, operator, value):
+                    self._add(f"o.{name} {operator} ?", value)
+                case NameContains(text):
+                    self._add("instr(o.name, ?) > 0", text)
+                case OwnedBy():
+                    pass  # it leads
+        if not all(wanted):
+            self._impossible = True
+        return wanted
+
+    def _lead(self, plan: Plan, wanted: list[tuple[int, ...]]) -> tuple[str, list[Any]]:
+        if self._impossible:
+            return "", []
+        owner = next((condition.uid for condition in plan.conditions if isinstance(condition, OwnedBy)), None)
+        if owner is not None:
+            for numbers in wanted:
+                self._add(_probe(numbers), *numbers)
+            return f"{_OWNED} d CROSS JOIN obj o ON o.id = d.obj", [owner_token(owner)]
+        by_rarity = sorted((self._occurrences(numbers), numbers) for numbers in wanted)
+        leads = bool(by_rarity) and (self._query.limit is None or by_rarity[0][0] < _COMMON)
+        for _, numbers in by_rarity[1:] if leads else by_rarity:
+            self._add(_probe(numbers), *numbers)
+        if not leads:
+            # An index that has all that is asked for: the rows themselves, with their bodies, are not read.
+            by_name = any(isinstance(condition, NameContains) for condition in plan.conditions)
+            return "obj o INDEXED BY obj_name" if by_name and self._alternatives == 1 else "obj o", []
+        numbers = by_rarity[0][1]
+        self._where.insert(0, f"d.tok IN ({_marks(numbers)})")
+        self._arguments[:0] = numbers
+        return "post d CROSS JOIN obj o ON o.id = d.obj", []
+
+    def _behind(self, after: Position) -> tuple[str, list[Any]]:
+        beyond = "<" if self._query.descending else ">"
+        column = f"o.{self._query.sort}"
+
+        def is_beyond(one: str, other: str) -> bool:
+            return one < other if self._query.descending else one > other
+
+        if self._cluster != after.cluster:
+            return f"{column} {beyond}{'=' if is_beyond(self._cluster, after.cluster) else ''} ?", [after.value]
+        if len(self._parts) > 1:
+            return f"({column}, k.name, o.key) {beyond} (?, ?, ?)", [after.value, after.kind, after.key]
+        (part,) = self._parts
+        if (kind := self.kinds[part]) != after.kind:
+            return f"{column} {beyond}{'=' if is_beyond(kind, after.kind) else ''} ?", [after.value]
+        if self._query.sort is Sort.KEY:
+            return f"o.key {beyond} ?", [after.key]
+        return f"({column}, o.key) {beyond} (?, ?)", [after.value, after.key]
+
+    def _numbers(self, tokens: tuple[str, ...]) -> tuple[int, ...]:
+        found = rows(
+            self._db,
+            f"SELECT id FROM tok WHERE part IN ({_marks(self._parts)}) AND text IN ({_marks(tokens)})",  # noqa: S608
+            (*self._parts, *tokens),
+        )
+        return tuple(number for (number,) in found)
+
+    def _compared(self, condition: LabelNumber) -> tuple[int, ...]:
+        begin, end = f"{LABEL}{condition.key}=", f"{LABEL}{condition.key}>"  # '>' follows '='
+        found = rows(
+            self._db,
+            f"SELECT id, text FROM tok WHERE part IN ({_marks(self._parts)}) AND text >= ? AND text < ?",  # noqa: S608
+            (*self._parts, begin, end),
+        )
+        numbers = tuple(number for number, text in found if condition.holds(text[len(begin) :]))
+        if len(numbers) > _MOST_VALUES:
+            raise BadSelectorError(f"more than {_MOST_VALUES} values of {condition.key} match: narrow the comparison")
+        return numbers
+
+    def _occurrences(self, numbers: tuple[int, ...]) -> int:
+        """How many rows have one of these tokens, counted no further than it matters."""
+        ((count,),) = rows(
+            self._db,
+            f"SELECT count(*) FROM (SELECT 1 FROM post WHERE tok IN ({_marks(numbers)}) LIMIT {_COMMON})",  # noqa: S608
+            numbers,
+        )
+        return int(count)
+
+
+def _probe(numbers: tuple[int, ...]) -> str:
+    return f"EXISTS (SELECT 1 FROM post WHERE tok IN ({_marks(numbers)}) AND obj = o.id)"  # noqa: S608 - marks alone
+
+
+def _marks(values: Any) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,82 @@
+"""Which file holds a cluster: `<root>/<cluster uid>/<number>.db`, named by a pointer `current` beside it.
+
+A file name is never used twice: replacing a WAL file under open readers would corrupt what they see. A new file gets a
+name of its own, the pointer is renamed into place, and the old file is removed; who still reads it does so to the end.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from kairship.index.store import NoSuchClusterError
+
+_POINTER = "current"
+
+
+def folder(root: Path, cluster: str) -> Path:
+    """Raises `ValueError` for what is no uid: it becomes a part of a path."""
+    if not cluster or not all(letter.isascii() and (letter.isalnum() or letter == "-") for letter in cluster):
+        raise ValueError("a cluster is named by its uid")
+    return root / cluster
+
+
+def current(root: Path, cluster: str) -> Path:
+    """The file in use. Raises `NoSuchClusterError`."""
+    try:
+        name = (folder(root, cluster) / _POINTER).read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoSuchClusterError(f"the index has nothing of cluster {cluster}") from None
+    if not name.removesuffix(".db").isdecimal():
+        raise NoSuchClusterError(f"the pointer of cluster {cluster} is damaged")
+    return folder(root, cluster) / name
+
+
+class Pointers:
+    """The pointers of many clusters, each read again only when it is another file than before."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, tuple[int, int, Path]] = {}
+
+    def current(self, cluster: str) -> Path:
+        """As the function `current`."""
+        known = self._known.get(cluster)
+        if known is not None:
+            inode, changed, file = known
+            try:
+                now = os.stat(file.parent / _POINTER)  # noqa: PTH116 - on the path of every read
+            except FileNotFoundError:
+                del self._known[cluster]
+            else:
+                if (now.st_ino, now.st_mtime_ns) == (inode, changed):
+                    return file
+        file = current(self._root, cluster)
+        now = (file.parent / _POINTER).stat()
+        self._known[cluster] = (now.st_ino, now.st_mtime_ns, file)
+        return file
+
+
+def new(root: Path, cluster: str) -> Path:
+    """A name that was never used."""
+    place = folder(root, cluster)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return place / f"{time.time_ns()}.db"
+
+
+def point_to(file: Path) -> None:
+    """From now on `file` is the one in use; others of the cluster are removed."""
+    pointer = file.parent / _POINTER
+    partial = pointer.with_name(f".{_POINTER}.{os.getpid()}")
+    partial.write_text(file.name)
+    partial.replace(pointer)
+    for other in file.parent.glob("*.db*"):
+        if not other.name.startswith(file.name):
+            other.unlink(missing_ok=True)
+
+
+def remove_cluster(root: Path, cluster: str) -> None:
+    """Everything of a cluster that is no more."""
+    place = folder(root, cluster)
+    (place / _POINTER).unlink(missing_ok=True)
+    shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,47 @@
+"""The tables of a cluster's file.
+
+`obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens
+of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them. `toks` repeats a row's token
+numbers, to remove its postings without an index the other way round. `tomb` remembers deletions for a while.
+"""
+
+import apsw
+
+# Another number is another layout, or other tokens for the same objects: such a file is built anew.
+FORMAT = 1
+_APPLICATION = 0x6B616978
+
+_TABLES = """
+CREATE TABLE alive(id INTEGER PRIMARY KEY CHECK (id = 1), at REAL NOT NULL);
+INSERT INTO alive VALUES (1, 0);
+CREATE TABLE part(
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, resource BLOB NOT NULL,
+  epoch INTEGER NOT NULL, began INTEGER NOT NULL, revision INTEGER NOT NULL, live INTEGER NOT NULL, heard REAL NOT NULL,
+  begun REAL NOT NULL
+);
+CREATE TABLE obj(
+  id INTEGER PRIMARY KEY, part INTEGER NOT NULL, key TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL,
+  uid TEXT NOT NULL, rv INTEGER NOT NULL, epoch INTEGER NOT NULL, created INTEGER NOT NULL, bare INTEGER NOT NULL,
+  toks BLOB NOT NULL, body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX obj_key ON obj(part, key);
+CREATE INDEX obj_name ON obj(part, name, key);
+CREATE INDEX obj_created ON obj(part, created, key);
+CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(part, text));
+CREATE TABLE post(tok INTEGER NOT NULL, obj INTEGER NOT NULL, PRIMARY KEY(tok, obj)) WITHOUT ROWID;
+CREATE TABLE tomb(uid TEXT NOT NULL, part INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY(uid, part)) WITHOUT ROWID;
+CREATE INDEX tomb_at ON tomb(at);
+"""
+
+
+def create(db: apsw.Connection) -> None:
+    db.pragma("page_size", 16384)  # a few objects of the usual size to a page
+    db.pragma("journal_mode", "wal")
+    with db:
+        db.execute(_TABLES)
+        db.pragma("application_id", _APPLICATION)
+        db.pragma("user_version", FORMAT)
+
+
+def is_ours(db: apsw.Connection) -> bool:
+    return (db.pragma("application_id"), db.pragma("user_version")) == (_APPLICATION, FORMAT)

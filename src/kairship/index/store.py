@@ -1,0 +1,123 @@
+"""What a database has to be able to do, for those who fill the index and those who read it.
+
+A partition is one kind of one cluster. Whoever follows it begins an epoch with every list; a row remembers the epoch
+and revision that wrote it, and nothing older overwrites it. A partition's revision is committed together with the
+rows that it stands for, so rows and revision of one snapshot always belong together.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from kairship.index.query import Plan, Position
+from kairship.index.records import Record
+from kairship.kube import Resource
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """How far the index has come with one kind of one cluster."""
+
+    resource: Resource
+    epoch: int
+    """Microseconds since 1970 of the list that it began with, or more: it never goes back, not even in a new file."""
+    began: int
+    """The revision that the epoch began with. What a client saw before it may be of another past."""
+    revision: int
+    live: bool
+    """A whole list was stored and its changes are being followed. Otherwise what is stored is old or half new."""
+    heard_at: float
+    """When this was last known to be up to date, by the time of day."""
+    begun_at: float
+    """When the list began that the epoch began with, by the clock of the store: what was written before is in it."""
+
+
+class Row(NamedTuple):
+    cluster: str
+    kind: str
+    key: str
+    sort_value: str | int
+    bare: bool
+    body: bytes
+
+    @property
+    def position(self) -> Position:
+        return Position(self.sort_value, self.cluster, self.kind, self.key)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One object as it is now; a deleted one as it last was, with the revision of its deletion."""
+
+    record: Record
+    deleted: bool = False
+
+
+class Snapshot(Protocol):
+    """One cluster at one moment. To be held no longer than an answer takes: meanwhile old rows are kept for it."""
+
+    async def partition(self, kind: str) -> Partition | None: ...
+
+    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        """One object, and its partition, which is asked for anyway."""
+
+    def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
+        """In order, a batch at a time. Wrap it in `aclosing`."""
+
+    async def count(self, plan: Plan) -> int:
+        """Of all that matches behind the position of the query, whatever its limit."""
+
+    async def buried(self, kind: str, uid: str) -> bool:
+        """Whether the deletion of this object has arrived."""
+
+
+class Index(Protocol):
+    """Every cluster, for readers."""
+
+    def snapshot(self, cluster: str) -> AbstractAsyncContextManager[Snapshot]:
+        """Of a cluster that is not there, it is empty or raises `NoSuchClusterError`."""
+
+    async def page(self, plan: Plan) -> list[Row]:
+        """At most `limit` rows over all clusters of the plan. A cluster that is not there has none."""
+
+    async def count(self, plan: Plan) -> int: ...
+
+
+class Writer(Protocol):
+    """One cluster, for the one who follows it. Its calls are made one after the other."""
+
+    async def begin(self, resource: Resource) -> None:
+        """A list begins: a new epoch, not live before `end`."""
+
+    async def put(self, resource: Resource, records: Sequence[Record]) -> None:
+        """A page of that list."""
+
+    async def end(self, resource: Resource, revision: int) -> None:
+        """What was in no page since `begin` is gone. From now on live."""
+
+    async def apply(self, resource: Resource, changes: Sequence[Change], revision: int) -> None:
+        """Changes in their order, and the revision that they lead to; without changes a bookmark."""
+
+    async def lose(self, resource: Resource) -> None:
+        """Contact is lost: not live from now on."""
+
+    async def forget(self, resource: Resource) -> None:
+        """The kind is not served any more."""
+
+    async def expire(self, resource: Resource, created_before: int) -> None:
+        """Objects older than that are dropped, whether they still exist or not."""
+
+    async def kinds(self) -> list[Resource]: ...
+
+    async def hear(self) -> None:
+        """The cluster has just answered and its live kinds are being followed."""
+
+    async def close(self) -> None: ...
+
+
+class NoSuchClusterError(Exception):
+    """The index has nothing of this cluster (yet)."""
+
+
+class BrokenIndexError(Exception):
+    """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""

@@ -1,0 +1,44 @@
+"""Tokens: what an object can be found by, as text. `label`, `field` and `owner` tokens share one inverted index.
+
+A label gives two, its key and its key with the value, so that every operator of a selector is a question about
+tokens. The separator can be in no label key and in no field path. A text too long for the indexes of a database
+stands in by its digest: equal texts have equal tokens, and nobody reads a token.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+LABEL, _FIELD, _OWNER = "l:", "f:", "o:"
+_LONGEST = 600
+
+
+def label_tokens(labels: Mapping[str, str]) -> Iterator[str]:
+    for key, value in labels.items():
+        yield label_key_token(key)
+        yield label_token(key, value)
+
+
+def label_key_token(key: str) -> str:
+    return _bounded(f"{LABEL}{key}")
+
+
+def label_token(key: str, value: str) -> str:
+    return _bounded(f"{LABEL}{key}={value}")
+
+
+def field_token(path: str, value: str) -> str:
+    return _bounded(f"{_FIELD}{path}={value}")
+
+
+def owner_token(uid: str) -> str:
+    return _bounded(f"{_OWNER}{uid}")
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:2]}\x01{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def is_owner(token: str) -> bool:
+    return token.startswith(_OWNER)

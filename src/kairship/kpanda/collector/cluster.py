@@ -1,0 +1,211 @@
+"""One cluster: which kinds it serves, a follower for each, and the heartbeat that says they can be relied on.
+
+Kinds are looked up again when a definition or an API service changes, and every minute. A group that does not answer
+keeps its followers: its kinds are unknown, not gone. The heartbeat asks the cluster something small and only then
+tells the store: a cluster that does not answer, or a collector that hangs, grows old in the eyes of readers within
+seconds.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from kairship.index import BrokenIndexError, Writer, kind_name
+from kairship.kpanda.collector.kind import KindFollower
+from kairship.kube import Catalogue, Client, KubeError, Resource, kinds
+from kairship.reconcile import Clock, Metadata, Pace, Reflector, Selection
+from kairship.reconcile import Metrics as ReconcileMetrics
+
+log = structlog.get_logger(__name__)
+
+# Leases change every few seconds and nobody lists them: they pass through. The two kinds of events are the same
+# objects.
+NEVER = frozenset(("leases.coordination.k8s.io", "events.events.k8s.io", "componentstatuses"))
+_EVENTS = "events"
+
+
+class CollectorSettings(msgspec.Struct, frozen=True, kw_only=True):
+    excluded_kinds: frozenset[str] = frozenset()
+    lists_at_once: int = 2
+    heartbeat: float = 3.0
+    discovery_interval: float = 60.0
+    events_kept: float = 24 * 3600.0
+    """Seconds. Most clusters forget theirs after an hour; those that do not must not fill the disk here."""
+    pace: Pace = Pace(page_size=250)
+
+
+class _SelectableField(msgspec.Struct, rename="camel"):
+    json_path: str = ""
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    name: str
+    selectable_fields: list[_SelectableField] | None = None
+
+
+class _Names(msgspec.Struct):
+    plural: str
+
+
+class _DefinitionSpec(msgspec.Struct):
+    group: str
+    names: _Names
+    versions: list[_Version]
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    """The part of a CRD that decides what is collected, and how."""
+
+    metadata: Metadata
+    spec: _DefinitionSpec
+
+
+class _Service(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Following(NamedTuple):
+    follower: KindFollower
+    task: asyncio.Task[None]
+    generation: int
+    """Of the definition that it was begun with."""
+
+
+class ClusterCollector:
+    """`run` until cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        writer: Writer,
+        events: Writer,
+        *,
+        clock: Clock,
+        settings: CollectorSettings | None = None,
+    ) -> None:
+        self._client = client
+        self._writer = writer
+        self._events = events
+        self._clock = clock
+        self._settings = settings or CollectorSettings()
+        self._turns = asyncio.Semaphore(self._settings.lists_at_once)
+        self._running: dict[str, _Following] = {}
+        self._look_again = asyncio.Event()
+        metrics = ReconcileMetrics()
+        self._definitions = Reflector(client, Selection(kinds.CRDS, _Definition), clock=clock, metrics=metrics)
+        self._services = Reflector(client, Selection(kinds.API_SERVICES, _Service), clock=clock, metrics=metrics)
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """The kinds that are not being followed, and why."""
+        found = ((kind, following.follower.problem) for kind, following in self._running.items())
+        return {kind: problem for kind, problem in found if problem}
+
+    async def run(self) -> None:
+        self._definitions.subscribe(lambda _: self._look_again.set())
+        self._services.subscribe(lambda _: self._look_again.set())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._definitions.run())
+                tasks.create_task(self._services.run())
+                tasks.create_task(self._beat())
+                tasks.create_task(self._discover(tasks))
+        finally:
+            self._running.clear()
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                await self._client.request("GET", "/readyz", timeout=self._settings.heartbeat)
+                await self._writer.hear()
+                await self._events.hear()
+                await self._forget_old_events()
+            except KubeError as error:
+                log.info("a cluster does not answer", server=self._client.connection.server, error=str(error))
+            except BrokenIndexError as error:
+                log.warning("the heartbeat cannot be written", error=str(error))
+            await self._clock.sleep(self._settings.heartbeat)
+
+    async def _forget_old_events(self) -> None:
+        following = self._running.get(_EVENTS)
+        if following is not None and following.follower.problem is None:
+            oldest = self._clock.wall().timestamp() - self._settings.events_kept
+            await self._events.expire(following.follower.resource, int(oldest))
+
+    async def _discover(self, tasks: asyncio.TaskGroup) -> None:
+        # Definitions say which fields of a custom resource can be selected: they are needed before its first object.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(10.0):
+                await self._definitions.wait_synced()
+        while True:
+            self._look_again.clear()
+            try:
+                await self._follow(await self._client.discovery.catalogue(), tasks)
+            except KubeError as error:
+                log.info(
+                    "the kinds of a cluster are not known", server=self._client.connection.server, error=str(error)
+                )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.discovery_interval):
+                    await self._look_again.wait()
+            # Definitions come in crowds, and a kind is served a moment after its definition.
+            await self._clock.sleep(1.0)
+
+    async def _follow(self, catalogue: Catalogue, tasks: asyncio.TaskGroup) -> None:
+        never = NEVER | self._settings.excluded_kinds
+        wanted = {
+            kind_name(served.resource): served.resource
+            for served in catalogue.resources
+            if {"list", "watch"} <= served.verbs and kind_name(served.resource) not in never
+        }
+        unknown = {version.rpartition("/")[0] for version in catalogue.failed}
+        for writer in (self._writer, self._events):
+            for known in await writer.kinds():
+                kind = kind_name(known)
+                if known.group not in unknown and (kind not in wanted or writer is not self._writer_of(kind)):
+                    await self._stop(kind)
+                    await writer.forget(known)
+        for kind, resource in wanted.items():
+            await self._ensure(kind, resource, tasks)
+
+    async def _ensure(self, kind: str, resource: Resource, tasks: asyncio.TaskGroup) -> None:
+        definition = self._definitions.store.get(f"{resource.plural}.{resource.group}")
+        generation = definition.metadata.generation if definition else 0
+        known = self._running.get(kind)
+        # A new schema changes objects without giving them a new revision (defaults): only a list shows it.
+        if known is not None and (known.follower.resource, known.generation) == (resource, generation):
+            return
+        await self._stop(kind)
+        follower = KindFollower(
+            self._client,
+            resource,
+            self._writer_of(kind),
+            clock=self._clock,
+            list_turns=self._turns,
+            pace=self._settings.pace,
+            declared_fields=_selectable_fields(definition, resource.version),
+        )
+        self._running[kind] = _Following(follower, tasks.create_task(follower.run()), generation)
+
+    async def _stop(self, kind: str) -> None:
+        known = self._running.pop(kind, None)
+        if known is not None:
+            known.task.cancel()
+            await asyncio.wait((known.task,))
+
+    def _writer_of(self, kind: str) -> Writer:
+        return self._events if kind == _EVENTS else self._writer
+
+
+def _selectable_fields(definition: _Definition | None, version: str) -> tuple[str, ...]:
+    versions = definition.spec.versions if definition else []
+    return tuple(
+        field.json_path.removeprefix(".")
+        for served in versions
+        if served.name == version
+        for field in served.selectable_fields or ()
+    )

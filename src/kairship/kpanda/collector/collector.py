@@ -1,0 +1,98 @@
+"""All clusters that are collected here, each in tasks of its own.
+
+Who is to be collected is told from outside: `follow` and `leave` may be called at any time. A cluster whose tasks fail
+as a whole, which is a mistake of ours or a store that cannot be opened, is begun anew after a pause; the others do not
+notice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import structlog
+
+from kairship.index import Writer
+from kairship.kpanda.collector.cluster import ClusterCollector, CollectorSettings
+from kairship.kube import Client
+from kairship.reconcile import Backoff, Clock
+
+log = structlog.get_logger(__name__)
+
+_PAUSES = Backoff(1.0, 60.0)
+
+
+class ClusterStores(NamedTuple):
+    """Where a cluster's objects and its events go; in PostgreSQL the same."""
+
+    objects: Writer
+    events: Writer
+
+
+class Collector:
+    """`async with Collector(...) as collector`: leaving it ends all following."""
+
+    def __init__(
+        self,
+        open_stores: Callable[[str], Awaitable[ClusterStores]],
+        *,
+        clock: Clock,
+        settings: CollectorSettings | None = None,
+    ) -> None:
+        self._open_stores = open_stores
+        self._clock = clock
+        self._settings = settings
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._collectors: dict[str, ClusterCollector] = {}
+
+    async def __aenter__(self) -> "Collector":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for cluster in tuple(self._running):
+            await self.leave(cluster)
+
+    def follow(self, cluster: str, connect: Callable[[], Client]) -> None:
+        """Collects a cluster, by its uid.
+
+        `connect` makes a client that the collector closes. It needs a stream for every kind: some sixty, and as many
+        as there are CRDs.
+        """
+        if cluster not in self._running:
+            self._running[cluster] = asyncio.create_task(self._keep(cluster, connect))
+
+    async def leave(self, cluster: str) -> None:
+        """Ends it. What was collected stays in the store."""
+        running = self._running.pop(cluster, None)
+        if running is not None:
+            running.cancel()
+            await asyncio.wait((running,))
+
+    def problems(self, cluster: str) -> Mapping[str, str]:
+        """The kinds of a cluster that are not being followed, and why."""
+        collector = self._collectors.get(cluster)
+        return collector.problems if collector else {"*": "not begun"}
+
+    async def _keep(self, cluster: str, connect: Callable[[], Client]) -> None:
+        failures = 0
+        while True:
+            began = self._clock.now()
+            try:
+                await self._collect(cluster, connect)
+            except Exception:
+                log.exception("a cluster's collector failed", cluster=cluster)
+            failures = 1 if self._clock.now() - began > _PAUSES.cap else failures + 1
+            await self._clock.sleep(_PAUSES.pause(failures))
+
+    async def _collect(self, cluster: str, connect: Callable[[], Client]) -> None:
+        stores = await self._open_stores(cluster)
+        try:
+            async with connect() as client:
+                collector = ClusterCollector(client, *stores, clock=self._clock, settings=self._settings)
+                self._collectors[cluster] = collector
+                try:
+                    await collector.run()
+                finally:
+                    del self._collectors[cluster]
+        finally:
+            for writer in dict.fromkeys(stores):
+                await writer.close()

@@ -1,0 +1,246 @@
+"""The collector of a whole cluster: kinds that come and go, what never enters, and clusters that do not answer."""
+
+import asyncio
+import secrets
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+from support.index_objects import keys
+from support.relay import relay_to
+from yarl import URL
+
+from kairship.index import (
+    KubernetesReads,
+    NoSuchClusterError,
+    PageTokens,
+    Partition,
+    PassThrough,
+    ReadRequest,
+    parse_fields,
+)
+from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
+from kairship.kpanda.collector import ClusterStores, Collector, CollectorSettings
+from kairship.kube import Client, Connection, Resource, TooManyRequests, kinds
+from kairship.reconcile import Backoff, Pace, SystemClock
+
+FAST = CollectorSettings(heartbeat=0.5, pace=Pace(page_size=50, backoff=Backoff(0.1, 1.0)))
+
+
+class Kube(Protocol):
+    @property
+    def connection(self) -> Connection: ...
+
+
+class Place:
+    """An index on disk, and the collector that fills it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.index = SqliteIndex(root / "objects")
+        self.events = SqliteIndex(root / "events")
+
+    async def open_stores(self, cluster: str) -> ClusterStores:
+        return ClusterStores(
+            await SqliteWriter.open(self.root / "objects", cluster),
+            await SqliteWriter.open(self.root / "events", cluster),
+        )
+
+    async def partition(self, cluster: str, kind: str, *, index: SqliteIndex | None = None) -> Partition | None:
+        try:
+            async with (index or self.index).snapshot(cluster) as snapshot:
+                return await snapshot.partition(kind)
+        except NoSuchClusterError:
+            return None
+
+    async def until(
+        self, cluster: str, kind: str, holds: Callable[[Partition | None], bool], *, timeout: float = 40.0
+    ) -> None:
+        async with asyncio.timeout(timeout):
+            while True:
+                if holds(await self.partition(cluster, kind)):
+                    return
+                await asyncio.sleep(0.05)
+
+
+def live(partition: Partition | None) -> bool:
+    return partition is not None and partition.live
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    place = Place(tmp_path)
+    yield place
+    place.index.close()
+    place.events.close()
+
+
+@asynccontextmanager
+async def collecting(place: Place, **clusters: Connection) -> AsyncIterator[Collector]:
+    async with Collector(place.open_stores, clock=SystemClock(), settings=FAST) as collector:
+        for cluster, connection in clusters.items():
+            collector.follow(cluster, lambda connection=connection: Client(connection, timeout=5))  # type: ignore[misc]
+        yield collector
+
+
+def definition(group: str) -> dict[str, Any]:
+    spec = {"type": "object", "properties": {"colour": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "selectableFields": [{"jsonPath": ".spec.colour"}],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"gadgets.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+            "versions": [version],
+        },
+    }
+
+
+async def test_kinds_come_and_go(kube: Kube, namespace: str, place: Place) -> None:
+    group = f"{secrets.token_hex(4)}.kairship.test"
+    kind = f"gadgets.{group}"
+    gadgets = Resource.of(f"{group}/v1", "gadgets", kind="Gadget", namespaced=True)
+    async with collecting(place, it=kube.connection), Client(kube.connection) as client:
+        await place.until("it", "configmaps", live)
+        assert await place.partition("it", "leases.coordination.k8s.io") is None
+        await client.apply_object(definition(group), field_manager="test")
+        await place.until("it", kind, live)
+        for colour in ("red", "blue"):
+            gadget = {"metadata": {"name": colour}, "spec": {"colour": colour}}
+            made = await client.create(gadgets, gadget, namespace=namespace)
+        reached = int(made["metadata"]["resourceVersion"])
+        await place.until("it", kind, lambda found: found is not None and found.revision >= reached)
+        red = {"fields": parse_fields("spec.colour=red"), "declared_fields": ("spec.colour",)}
+        assert await keys(place.index, cluster="it", resource=gadgets, **red) == [f"{namespace}/red"]
+        reads = KubernetesReads(place.index, SqliteWriteLog(place.root), PageTokens(b"k" * 32))
+        request = ReadRequest("it", gadgets, {}, "me", namespace)
+        await until_equal(reads, request, (await client.list(gadgets, namespace=namespace)).items)
+
+        # A default changes every object and no revision, and what can be selected changes with the definition.
+        changed = definition(group)
+        properties = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        properties["size"] = {"type": "integer", "default": 5}
+        changed["spec"]["versions"][0]["selectableFields"].append({"jsonPath": ".spec.size"})
+        await client.apply_object(changed, field_manager="test")
+        async with asyncio.timeout(20):
+            while True:
+                with suppress(TooManyRequests):  # the server is busy with the new schema
+                    items = (await client.list(gadgets, namespace=namespace)).items
+                    if all(item["spec"].get("size") == 5 for item in items):
+                        break
+                await asyncio.sleep(0.1)
+        await until_equal(reads, request, items)
+        by_size = {"fields": parse_fields("spec.size=5"), "declared_fields": ("spec.size",)}
+        async with asyncio.timeout(20):
+            while True:
+                if len(await keys(place.index, cluster="it", resource=gadgets, **by_size)) == 2:
+                    break
+                await asyncio.sleep(0.05)
+        await client.delete(kinds.CRDS, kind)
+        await place.until("it", kind, lambda found: found is None)
+        assert await keys(place.index, cluster="it", resource=gadgets) == []
+
+
+async def until_equal(reads: KubernetesReads, request: ReadRequest, items: list[Any]) -> None:
+    """Until the index lists these."""
+    async with asyncio.timeout(20):
+        while True:
+            with suppress(PassThrough):
+                async with reads.answer(request) as reply:
+                    if msgspec.json.decode(b"".join([chunk async for chunk in reply.body]))["items"] == items:
+                        return
+            await asyncio.sleep(0.05)
+
+
+async def test_no_secret_is_on_disk_and_events_are_apart(kube: Kube, namespace: str, place: Place) -> None:
+    value = secrets.token_hex(16)
+    async with collecting(place, it=kube.connection), Client(kube.connection) as client:
+        secret = {"metadata": {"name": "s"}, "stringData": {"password": value}}
+        await client.apply(kinds.SECRETS, secret, namespace=namespace, field_manager="test")
+        event = {
+            "metadata": {"name": "e", "namespace": namespace},
+            "involvedObject": {"kind": "Secret", "name": "s", "namespace": namespace},
+            "reason": "Test",
+        }
+        await client.create(kinds.EVENTS, event, namespace=namespace)
+        await place.until("it", "secrets", live)
+        async with asyncio.timeout(20):
+            while True:
+                if live(await place.partition("it", "events", index=place.events)):
+                    break
+                await asyncio.sleep(0.05)
+        found = await keys(place.index, cluster="it", resource=kinds.SECRETS, namespace=namespace)
+        about_s = parse_fields("involvedObject.name=s,reason=Test")
+        told = await keys(place.events, cluster="it", resource=kinds.EVENTS, namespace=namespace, fields=about_s)
+    assert found == [f"{namespace}/s"]
+    assert told == [f"{namespace}/e"]
+    assert await place.partition("it", "events") is None
+    encoded = (value.encode(), msgspec.json.encode(value.encode())[1:-1])
+    for file in place.root.rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        assert not any(form in content for form in encoded), file
+
+
+async def test_a_dead_cluster_holds_up_no_other(kube: Kube, place: Place) -> None:
+    """One that refuses, one that accepts and says nothing, and one that is well."""
+    url = URL(kube.connection.server)
+    assert url.host is not None
+    assert url.port is not None
+    async with relay_to(url.host, url.port) as silent:
+        silent.hold()
+        hanging = msgspec.structs.replace(kube.connection, server=f"https://{silent.address}", tls_server_name=url.host)
+        refusing = msgspec.structs.replace(kube.connection, server="https://127.0.0.1:9")
+        began = time.monotonic()
+        async with collecting(place, a=hanging, b=refusing, c=kube.connection) as collector:
+            await place.until("c", "configmaps", live, timeout=20)
+            assert not live(await place.partition("a", "configmaps"))
+            assert not live(await place.partition("b", "configmaps"))
+            took = time.monotonic() - began
+            await silent.heal()
+            await place.until("a", "configmaps", live, timeout=40)
+            assert "configmaps" not in collector.problems("a")
+    assert took < 20
+
+
+async def test_a_cluster_that_falls_silent_grows_old_and_its_reads_pass_through(kube: Kube, place: Place) -> None:
+    url = URL(kube.connection.server)
+    assert url.host is not None
+    assert url.port is not None
+    reads = KubernetesReads(place.index, SqliteWriteLog(place.root), PageTokens(b"k" * 32), max_age=2.0)
+    request = ReadRequest("it", kinds.CONFIGMAPS, {}, f"me-{uuid.uuid4()}")
+
+    async def is_served() -> bool:
+        try:
+            async with reads.answer(request):
+                return True
+        except PassThrough:
+            return False
+
+    async with relay_to(url.host, url.port) as relay:
+        far = msgspec.structs.replace(kube.connection, server=f"https://{relay.address}", tls_server_name=url.host)
+        async with collecting(place, it=far):
+            await place.until("it", "configmaps", live)
+            assert await is_served()
+            relay.hold()
+            for wanted in (False, True):
+                async with asyncio.timeout(30):
+                    while True:
+                        if await is_served() is wanted:
+                            break
+                        await asyncio.sleep(0.1)
+                await relay.heal()

@@ -1,0 +1,68 @@
+"""Both databases of the index, for tests that each of them has to pass: import the fixtures `postgres` and `store`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from kairship.index import Index, WriteLog, Writer
+from kairship.index.postgres import PostgresStore
+from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
+from support.postgres import new_database, running
+
+
+class Store(Protocol):
+    """A database under test."""
+
+    @property
+    def index(self) -> Index: ...
+
+    @property
+    def writes(self) -> WriteLog: ...
+
+    async def writer(self, cluster: str) -> Writer: ...
+
+
+@dataclass
+class OnSqlite:
+    root: Path
+    index: SqliteIndex
+    writes: SqliteWriteLog
+
+    async def writer(self, cluster: str) -> Writer:
+        return await SqliteWriter.open(self.root, cluster)
+
+
+@dataclass
+class OnPostgres:
+    store: PostgresStore
+
+    def __post_init__(self) -> None:
+        self.index = self.store.index()
+        self.writes = self.store.write_log()
+
+    async def writer(self, cluster: str) -> Writer:
+        return await self.store.writer(cluster)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a server."""
+    with running() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    if request.param == "sqlite":
+        index, writes = SqliteIndex(tmp_path), SqliteWriteLog(tmp_path)
+        yield OnSqlite(tmp_path, index, writes)
+        index.close()
+        writes.close()
+    else:
+        url = await asyncio.to_thread(new_database, request.getfixturevalue("postgres"))
+        async with await PostgresStore.open(url) as opened:
+            yield OnPostgres(opened)

@@ -1,0 +1,121 @@
+"""client-go's informer as a process: what Kubernetes' own clients make of what they are served.
+
+The program is in `tests/informer`. It is built once per version of its sources, into the cache of the engine.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from kairship.engine.cache import Cache
+from kairship.engine.pins import BUILD_FLAGS
+from kairship.kube import Resource
+
+_SOURCES = Path(__file__).parent.parent / "informer"
+_BUILD_TIMEOUT = 600.0
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One line of the program."""
+
+    event: str
+    name: str = ""
+    version: str = ""
+    old: str = ""
+    uid: str = ""
+    state: dict[str, str] = {}
+
+
+def build() -> Path:
+    cache = Cache.default()
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()))).hexdigest()[:16]
+    binary = cache.root / "tests" / f"informer-{digest}"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    with (binary.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not binary.exists():
+            partial = binary.with_suffix(".partial")
+            # The flags of the engine's own build: what it has compiled is not compiled again.
+            command = [_go(cache), "build", *BUILD_FLAGS, "-o", str(partial), "."]
+            environment = {**os.environ, "CGO_ENABLED": "0"}
+            subprocess.run(command, cwd=_SOURCES, env=environment, check=True, timeout=_BUILD_TIMEOUT)
+            partial.rename(binary)
+    return binary
+
+
+def _go(cache: Cache) -> str:
+    found = shutil.which("go") or next(map(str, cache.toolchain.glob("go-*/go/bin/go")), None)
+    assert found is not None, "no Go: `kairship engine build` installs one"
+    return found
+
+
+class Informer:
+    """A running one. `told` is everything it has said so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._news = asyncio.Condition()
+        self.told: list[Told] = []
+
+    async def read(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            async with self._news:
+                self.told.append(msgspec.json.decode(line, type=Told))
+                self._news.notify_all()
+
+    async def until(self, holds: Callable[[list[Told]], bool], *, timeout: float = 30.0) -> None:
+        async with asyncio.timeout(timeout), self._news:
+            await self._news.wait_for(lambda: holds(self.told))
+
+    async def synced(self) -> None:
+        await self.until(lambda told: any(one.event == "synced" for one in told))
+
+    async def state(self) -> dict[str, str]:
+        """Its cache: the version of every object."""
+        assert self._process.stdin is not None
+        asked = len(self.told)
+        self._process.stdin.write(b"state\n")
+        await self.until(lambda told: any(one.event == "state" for one in told[asked:]))
+        return next(one.state for one in self.told[asked:] if one.event == "state")
+
+
+@asynccontextmanager
+async def informer(
+    binary: Path, url: str, resource: Resource, folder: Path, *, namespace: str = ""
+) -> AsyncIterator[Informer]:
+    kubeconfig = folder / "informer.kubeconfig"
+    kubeconfig.write_text(
+        f"""apiVersion: v1
+kind: Config
+clusters: [{{name: x, cluster: {{server: "{url}"}}}}]
+contexts: [{{name: x, context: {{cluster: x, user: x}}}}]
+users: [{{name: x, user: {{}}}}]
+current-context: x
+"""
+    )
+    process = await asyncio.create_subprocess_exec(
+        str(binary),
+        *("-kubeconfig", str(kubeconfig), "-group", resource.group, "-version", resource.version),
+        *("-plural", resource.plural, "-namespace", namespace),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=64 * 1024 * 1024,
+    )
+    running = Informer(process)
+    reading = asyncio.create_task(running.read())
+    try:
+        yield running
+    finally:
+        process.kill()
+        await process.wait()
+        await reading
