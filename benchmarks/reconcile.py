@@ -175,7 +175,7 @@ async def running_plane() -> AsyncIterator[Plane]:
             await supervisor.wait_ready(cluster.group, timeout=PATIENCE)
             async with Client(cluster.connection()) as client:
                 await roles.install(client)
-                processes = await roles.processes(supervisor, cluster, home, versions=())
+                processes = await roles.processes(supervisor, cluster, home, engine)
                 await supervisor.put(*(each for each in processes if each.name in MEASURED), _poller(home))
                 await supervisor.wait_ready(*MEASURED, POLLER, timeout=PATIENCE)
                 yield Plane(home, engine, supervisor, cluster, client, audit)

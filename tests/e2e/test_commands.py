@@ -22,6 +22,7 @@ import pytest
 from support.shared_plane import Silent
 
 from kairship.embedded import supervision
+from kairship.engine.cache import Cache
 from kairship.supervisor import SupervisorClient, daemon
 from kairship.supervisor.layout import Layout
 from kairship.supervisor.ports import PortBook
@@ -32,10 +33,17 @@ DEADLINE = 200.0
 
 
 class Plane:
-    """A data directory, and the command line applied to it."""
+    """A data directory, and the command line applied to it.
+
+    Its user's home leads to no engine: where that is, is told by the environment, and every process must know.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
+        self.environ = os.environ | {
+            "HOME": str(data_dir.parent),
+            "KAIRSHIP_CACHE_DIR": str(Cache.default().root),
+        }
         self.first_up: subprocess.CompletedProcess[str] | None = None
 
     def command(self, *words: str) -> list[str]:
@@ -44,6 +52,7 @@ class Plane:
     def __call__(self, *words: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
         finished = subprocess.run(
             self.command(*words),
+            env=self.environ,
             capture_output=True,
             text=True,
             timeout=DEADLINE,
@@ -75,7 +84,7 @@ def plane_in(data_dir: Path) -> Iterator[Plane]:
 def test_interruptions_and_strangers(tmp_path: Path) -> None:
     """Ctrl-C in the middle, a second `up` beside the first, and a port that somebody else has taken."""
     with plane_in(tmp_path / "plane") as plane:
-        with running(plane.command("up", "--members", "0")) as (first, told):
+        with running(plane, "up", "--members", "0") as (first, told):
             told("starting etcd and the API server")
             assert f"pid {first.pid}" in plane("up", expect=6).stderr
             first.send_signal(signal.SIGINT)
@@ -99,9 +108,11 @@ def test_interruptions_and_strangers(tmp_path: Path) -> None:
 
 
 @contextmanager
-def running(command: list[str]) -> Iterator[tuple[subprocess.Popen[str], Callable[[str], None]]]:
+def running(plane: Plane, *words: str) -> Iterator[tuple[subprocess.Popen[str], Callable[[str], None]]]:
     """A command in the background, and a way to wait until it has written something."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        plane.command(*words), env=plane.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         lines = iter(process.stderr)
 

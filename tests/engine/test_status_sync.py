@@ -28,7 +28,8 @@ async def instance(managed: ManagedInstance) -> AsyncIterator[ManagedInstance]:
     async with Client(managed.world.connection) as client, hanging(managed.world, client):
         managed.client = client
         if not managed.uid:
-            await managed.create()
+            on = {"enabled": True}
+            await managed.create(search=on, metricsAdapter=on, descheduler=on)
         async with steps_of(managed) as steps, leading(managed.world):
             # A new leader goes over the instance once: until it has, it is the one that changes the status.
             await managed.until(lambda found: "retire" in steps and settled(found) and is_well(found))
@@ -70,6 +71,9 @@ async def test_a_component_that_stops_shows_and_the_instance_is_degraded(instanc
         "kube-controller-manager": InstanceCondition.KUBE_CONTROLLER_MANAGER_HEALTHY,
         karmada.WEBHOOK: InstanceCondition.WEBHOOK_HEALTHY,
         karmada.AGGREGATED_APISERVER: InstanceCondition.AGGREGATED_API_SERVER_HEALTHY,
+        karmada.SEARCH: InstanceCondition.SEARCH_HEALTHY,
+        karmada.METRICS_ADAPTER: InstanceCondition.METRICS_ADAPTER_HEALTHY,
+        karmada.DESCHEDULER: InstanceCondition.DESCHEDULER_HEALTHY,
     }
     supervisor, names = instance.world.plane.supervisor, [f"{instance.group}/{name}" for name in faulty]
     await supervisor.stop(*names)

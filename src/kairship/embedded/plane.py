@@ -200,7 +200,7 @@ class EmbeddedPlane:
         reporter.doing(subject, "installing our kinds")
         await roles.install(client)
         reporter.doing(subject, "starting the controller-manager")
-        processes = await roles.processes(self.supervisor, plane, self.home, versions=self.driver.versions())
+        processes = await roles.processes(self.supervisor, plane, self.home, self._engine)
         await self.supervisor.put(*processes)
         await self.supervisor.wait_ready(roles.CONTROLLER_MANAGER, timeout=clusters.READY_TIMEOUT)
         reporter.done(subject, "the controller-manager runs")

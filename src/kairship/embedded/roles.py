@@ -7,7 +7,7 @@ How the apiserver is reached from outside is a matter of `entrance`.
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
 from kairship.embedded import entrance
 from kairship.embedded.home import Home
+from kairship.engine import Engine
 from kairship.instances.drivers.waiting import until
 from kairship.kube import Client, Connection, NotFound, TooManyRequests
 from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
@@ -53,10 +54,8 @@ async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
     return await asyncio.to_thread(entrance.prepare, home, await supervisor.allocate_ports(GROUP, _PORTS))
 
 
-async def processes(
-    supervisor: SupervisorClient, plane: ControlPlane, home: Home, *, versions: Sequence[str]
-) -> list[ProcessSpec]:
-    """What runs the plane, which offers these versions of Karmada. Writes the kubeconfigs that they read."""
+async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Home, engine: Engine) -> list[ProcessSpec]:
+    """What runs the plane, which makes instances with this engine. Writes the kubeconfigs that they read."""
     ports = await supervisor.allocate_ports(GROUP, _PORTS)
     await reach(supervisor, home)
     directory = home.roles
@@ -70,13 +69,13 @@ async def processes(
         write_private(directory / f"{account}.kubeconfig", connection.to_kubeconfig(name="global", user=account))
     return [
         _token_keeper(plane, directory, ports),
-        _controller_manager(plane, home, ports),
+        _controller_manager(plane, home, ports, engine),
         entrance.process(
             home,
             ports,
             name=APISERVER,
             after=(TOKEN_KEEPER, plane.process("kube-apiserver")),
-            versions=versions,
+            versions=engine.karmada_versions(),
         ),
     ]
 
@@ -103,7 +102,7 @@ def _token_keeper(plane: ControlPlane, directory: Path, ports: Mapping[str, int]
     )
 
 
-def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int]) -> ProcessSpec:
+def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int], engine: Engine) -> ProcessSpec:
     kubeconfig = home.roles / f"{controllers.ACCOUNT}.kubeconfig"
     port = ports["controller-manager"]
     return ProcessSpec(
@@ -118,6 +117,7 @@ def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int
             f"--backups={home.backups}",
             f"--port={port}",
         ),
+        env=engine.environment,
         cwd=str(home.roles),
         after=(TOKEN_KEEPER, plane.process("kube-apiserver")),
         probe=HttpProbe(url=f"http://127.0.0.1:{port}/readyz"),

@@ -61,6 +61,12 @@ class Engine:
             await engine._check_versions(environ)
         return engine
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which another process finds the same engine."""
+        found = {"KAIRSHIP_CACHE_DIR": str(self.cache.root)}
+        return found | ({"KAIRSHIP_ENGINE_DIR": str(self.folder)} if self.folder else {})
+
     def binary(self, name: str, version: str | None = None) -> Path:
         """A binary by name: the current version, unless another is named."""
         binary = self.catalogue.find(name, version)

@@ -43,6 +43,13 @@ def test_the_cache_is_where_the_environment_says(environ: dict[str, str], expect
     assert Cache.default(environ).root == expected
 
 
+@pytest.mark.parametrize("brought", [False, True])
+async def test_another_process_finds_the_same(tmp_path: Path, brought: bool) -> None:
+    (folder := tmp_path / "brought").mkdir()
+    engine = await _find(tmp_path / "cache", folder if brought else None)
+    assert await Engine.find(environ=engine.environment) == engine
+
+
 async def test_what_is_not_built_says_how_to_build_it(tmp_path: Path) -> None:
     engine = await _find(tmp_path)
     with pytest.raises(NotBuiltError, match=r"etcd v3\S+ is not there .*kairship engine build --group plane"):

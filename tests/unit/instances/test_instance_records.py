@@ -23,6 +23,16 @@ def test_a_record_comes_back_as_it_was_written(records: Records) -> None:
     assert list(records.all()) == [record]
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b'{"uid": 1}', b"\xff"])
+def test_a_damaged_record_is_told_and_concerns_nobody_else(records: Records, tmp_path: Path, content: bytes) -> None:
+    records.write(well := Record("well", "well", "v1"))
+    records.write(Record("ill", "ill", "v1"))
+    (tmp_path / "ill" / "instance.json").write_bytes(content)
+    with pytest.raises(DriverError, match="is damaged"):
+        records.require("ill")
+    assert list(records.all()) == [well]
+
+
 @pytest.mark.parametrize(
     ("record", "said"),
     [

@@ -108,7 +108,11 @@ def _exists(work: Work) -> None:
 
 
 def _refuse_version(work: Work) -> None:
-    offered = ", ".join(work.driver.versions()) or "none"
-    message = f"Karmada {work.spec.version} is not on offer; available: {offered}"
+    offered = ", ".join(work.driver.versions())
+    message = (
+        f"Karmada {work.spec.version} is not on offer; available: {offered}"
+        if offered
+        else "no version of Karmada is on offer: the controller-manager finds no binaries; see `kairship engine list`"
+    )
     work.journal.state(InstanceCondition.CREATED, "False", InstanceReason.CREATE_FAILED, message)
     work.journal.state(InstanceCondition.UPGRADED, "False", InstanceReason.VERSION_NOT_OFFERED, message)

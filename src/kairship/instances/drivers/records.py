@@ -7,6 +7,7 @@ whatever was killed half way can be found, finished or removed, and nothing half
 import asyncio
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -62,10 +63,13 @@ class Records:
         return self._planes / uid
 
     def read(self, uid: str) -> Record | None:
+        path = self.directory(uid) / _FILE
         try:
-            return msgspec.json.decode((self.directory(uid) / _FILE).read_bytes(), type=Record)
+            return msgspec.json.decode(path.read_bytes(), type=Record)
         except FileNotFoundError:
             return None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DriverError(f"{path} is damaged ({error}): restore it from a copy") from error
 
     def require(self, uid: str) -> Record:
         record = self.read(uid)
@@ -74,9 +78,11 @@ class Records:
         return record
 
     def all(self) -> Iterator[Record]:
+        """Without those that are damaged: nobody suffers for another."""
         for path in self._planes.glob(f"[!.]*/{_FILE}"):
-            if record := self.read(path.parent.name):
-                yield record
+            with suppress(DriverError):
+                if record := self.read(path.parent.name):
+                    yield record
 
     def write(self, record: Record) -> None:
         write_private(self.directory(record.uid) / _FILE, msgspec.json.encode(record))
