@@ -77,7 +77,7 @@ TOLERATED_FACTOR = 2.0
 TOLERATED_NOISE = {"idle CPU, %": 0.5, "idle requests per second": 0.2, "CPU per change, ms": 1.0}
 
 
-class ObjectReference(msgspec.Struct):
+class ObjectReference(msgspec.Struct, frozen=True):
     resource: str = ""
     name: str = ""
 
