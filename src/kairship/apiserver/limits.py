@@ -22,6 +22,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     running_per_caller: int = 32
     waiting: int = 1024
     waiting_per_caller: int = 128
+    connections: int = 4000
+    """Of HTTP that are open at the same time, with something to do or not."""
     streams: int = 2000
     streams_per_caller: int = 200
 
