@@ -119,7 +119,11 @@ async def test_a_workload_from_its_creation_to_its_end(client: Client, members: 
     await ask(client, "GET", f"deployments/{name}", status=404)
 
     async def gone() -> bool:
-        return await running(members, name) == [0, 0]
+        found = [
+            await member.list(kinds.DEPLOYMENTS, namespace="default", field_selector=f"metadata.name={name}")
+            for member in members
+        ]
+        return not any(page.items for page in found)
 
     async def policy_gone() -> bool:
         """Refused as long as a cluster has the Deployment, then deleted, and then Karmada lets go of it."""
