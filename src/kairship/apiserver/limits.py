@@ -7,7 +7,10 @@ from kairship.wire import Method
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body: int = 16 << 20
-    """Bytes of a request."""
+    """Bytes of a request over REST."""
+    message: int = 4 << 20
+    """Bytes of a request over gRPC. Reading one is a call into C that nothing interrupts: 16 MiB of empty fields would
+    hold up everybody for more than two seconds."""
     large_body: int = 1 << 20
     large_bodies: int = 8
     """Requests larger than `large_body` that are held at the same time."""
