@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 import pytest
-import yaml
 from support.entrance import BASE, METHODS, Client
 from support.entrance_process import entrance_of, eventually
+from support.manifests import deployment, in_yaml, policy
 
 from kairship import kube
 from kairship.embedded import EmbeddedPlane
@@ -25,33 +25,8 @@ PATIENCE = 60.0
 JSON = dict[str, Any]
 
 
-def deployment(name: str, *, replicas: int) -> JSON:
-    pod = {
-        "metadata": {"labels": {"app": name}},
-        "spec": {"containers": [{"name": "web", "image": "nginx:1.29"}]},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": pod},
-    }
-
-
-def policy(name: str) -> JSON:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
-            "placement": {"clusterAffinity": {"clusterNames": list(MEMBERS)}},
-        },
-    }
-
-
 async def ask(client: Client, verb: str, path: str, manifest: JSON | None = None, *, status: int = 200) -> JSON:
-    body = {"data": yaml.safe_dump(manifest)} if manifest else None
+    body = {"data": in_yaml(manifest)} if manifest else None
     reply = await client.request(verb, f"{WHERE}/{path}", body)
     assert reply.status == status, reply.body
     found: JSON = reply.json
@@ -94,7 +69,7 @@ async def client(plane: EmbeddedPlane) -> AsyncIterator[Client]:
 async def test_a_workload_from_its_creation_to_its_end(client: Client, members: list[kube.Client]) -> None:
     name = f"shop-{uuid.uuid4().hex[:8]}"
     await ask(client, "POST", "deployments", deployment(name, replicas=1))
-    await ask(client, "POST", "propagationpolicies", policy(name))
+    await ask(client, "POST", "propagationpolicies", policy(name, clusters=list(MEMBERS)))
     async with asyncio.timeout(PATIENCE):
         async with aclosing(told_of(client, name)) as events:
             await until_ready(events, 2)
