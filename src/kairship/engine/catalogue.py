@@ -190,8 +190,8 @@ MODULES: tuple[Module, ...] = (
     ),
     Module(
         name="grpcurl",
-        sources_bytes=100_000_000,
-        compiled_bytes=100_000_000,
+        sources_bytes=200_000_000,
+        compiled_bytes=300_000_000,
         components=(
             Component(
                 name="grpcurl",
