@@ -12,8 +12,8 @@ import grpc
 import pytest
 from support.entrance import BASE
 from support.entrance_process import PATIENCE, EntranceProcess, entrance_process, eventually
-from support.managed import World
 
+from kairship.embedded import EmbeddedPlane
 from kairship.gen.grpc.health.v1.health_pb import HealthCheckRequest, HealthCheckResponse
 
 WATCH_HEALTH = "/grpc.health.v1.Health/Watch"
@@ -21,8 +21,8 @@ Status = HealthCheckResponse.ServingStatus
 
 
 @pytest.fixture
-async def entrance(world: World, tmp_path: Path) -> AsyncIterator[EntranceProcess]:
-    async with entrance_process(world.connection, tmp_path, workers=2) as running:
+async def entrance(plane: EmbeddedPlane, tmp_path: Path) -> AsyncIterator[EntranceProcess]:
+    async with entrance_process(await plane.global_connection(), tmp_path, workers=2) as running:
         yield running
 
 
@@ -41,6 +41,23 @@ async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(entrance: Ent
     assert 'kairship_apiserver_requests_total{code="OK"' in figures
     assert 'worker="0"' in figures
     assert 'worker="1"' in figures
+
+
+async def test_a_worker_that_hangs_is_replaced(entrance: EntranceProcess) -> None:
+    """SIGSTOP, as an event loop that never comes back: it lives, keeps its connections and answers nothing."""
+    _, said = await entrance.ask("/readyz")
+    assert said.count(": ready") == 2  # so both have been heard of
+    hanging = entrance.workers()[0]
+    os.kill(hanging, signal.SIGSTOP)
+    async with entrance.client() as client:
+        statuses = {(await client.request("GET", f"{BASE}/instances")).status for _ in range(10)}
+        assert statuses == {200}
+    assert [line["pid"] for line in await entrance.until("worker hangs")] == [hanging]
+    await entrance.until("serving", 3)
+    assert not Path(f"/proc/{hanging}").exists()
+    status, said = await entrance.ask("/readyz")
+    assert status == 200, said
+    assert said.count(": ready") == 2
 
 
 def certificate_of(port: int, context: ssl.SSLContext, protocol: str) -> int:
@@ -109,7 +126,7 @@ async def test_a_stop_cuts_no_request(entrance: EntranceProcess) -> None:
     writer.write(b"}")
     async with asyncio.timeout(PATIENCE):
         reply = await reader.read()
-    assert reply.startswith(b"HTTP/1.1 400 ")  # the body came whole, and lacks what is required
+    assert reply.startswith(b"HTTP/1.1 400 ")
     assert b"Connection: close" in reply
     writer.close()
     async with asyncio.timeout(PATIENCE):

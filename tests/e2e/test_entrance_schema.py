@@ -22,6 +22,7 @@ ANSWER_WITHIN = 10.0
 
 
 async def test_replies_are_as_the_document_says(world: World, tmp_path: Path) -> None:
+    """In a cluster where nobody acts on what such requests may create."""
     async with entrance_process(world.connection, tmp_path) as entrance:
         (tmp_path / "ca.crt").write_bytes(entrance.authority.certificate)
         checked = await asyncio.to_thread(walk, entrance, tmp_path / "ca.crt")

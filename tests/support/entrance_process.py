@@ -7,13 +7,14 @@ import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import grpc
 
+from kairship.embedded import EmbeddedPlane, roles
 from kairship.kube import Connection
 from support.certificates import Authority, Issued
 from support.entrance import Client
@@ -26,6 +27,27 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not await condition():  # noqa: ASYNC110 - as said
             await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def connected(rest_url: str, grpc_address: str, *, ca: bytes, token: str) -> AsyncIterator[Client]:
+    context = ssl.create_default_context(cadata=ca.decode())
+    async with (
+        aiohttp.ClientSession(
+            rest_url, connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(total=30)
+        ) as session,
+        grpc.aio.secure_channel(grpc_address, grpc.ssl_channel_credentials(ca)) as channel,
+    ):
+        yield Client(session, channel, token)
+
+
+@asynccontextmanager
+async def entrance_of(plane: EmbeddedPlane) -> AsyncIterator[Client]:
+    """The one that the plane itself runs, as its administrator."""
+    entrance = await roles.reach(plane.supervisor, plane.home)
+    ca, token = Path(entrance.ca).read_bytes(), Path(entrance.token_file).read_text()
+    async with connected(entrance.server, entrance.grpc, ca=ca, token=token) as client:
+        yield client
 
 
 class EntranceProcess:
@@ -83,16 +105,8 @@ class EntranceProcess:
     def context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=self.authority.certificate.decode())
 
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[Client]:
-        credentials = grpc.ssl_channel_credentials(self.authority.certificate)
-        connector = aiohttp.TCPConnector(ssl=self.context)
-        timeout = aiohttp.ClientTimeout(total=30)
-        async with (
-            aiohttp.ClientSession(self.rest_url, connector=connector, timeout=timeout) as session,
-            grpc.aio.secure_channel(self.grpc_address, credentials) as channel,
-        ):
-            yield Client(session, channel, self.token)
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        return connected(self.rest_url, self.grpc_address, ca=self.authority.certificate, token=self.token)
 
     async def ask(self, path: str) -> tuple[int, str]:
         async with aiohttp.ClientSession(self.ops_url) as session, session.get(path) as reply:

@@ -143,7 +143,7 @@ class Chain:
 
             async def pass_on() -> None:
                 async with (
-                    self.streams.opened(CallerId(call.caller.id), seconds=allowed),
+                    self.streams.opened(CallerId(call.caller.id), seconds=seconds),
                     aclosing(handler(request, call)) as replies,
                 ):
                     async for reply in replies:

@@ -13,7 +13,9 @@ from aiohttp import web
 
 from kairship.apiserver.calls import Envelope
 from kairship.apiserver.errors import Internal, InvalidArgument
+from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.replies import error_response
+from kairship.apiserver.turned_away import TurnedAway
 
 SILENT_SECONDS = 15.0
 IDLE_SECONDS = 75.0
@@ -22,9 +24,18 @@ UNWANTED_SECONDS = 2.0
 
 
 class Connection(web.RequestHandler):
-    __slots__ = ("_busy", "_silence")
+    __slots__ = ("_busy", "_house", "_silence")
+
+    def __init__(self, house: "HttpServer", **options: Any) -> None:
+        super().__init__(house, **options)
+        self._house = house
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not self._house.has_room():
+            turned_away = TurnedAway()
+            transport.set_protocol(turned_away)
+            turned_away.connection_made(transport)
+            return
         super().connection_made(transport)
         self._busy = False
         # aiohttp looks after connections that have had a request; before the first, nothing would ever end them.
@@ -64,9 +75,16 @@ class Connection(web.RequestHandler):
 
 
 class HttpServer(web.Server):
-    def __init__(self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+    def __init__(
+        self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], *, connections: int, metrics: Metrics
+    ) -> None:
+        """`connections` are as many as may be open."""
         super().__init__(self._serve)
         self._handle = handle
+        self._most = connections
+        self._open = 0
+        self._turned_away = metrics.turned_away
+        metrics.follow_connections(lambda: self._open)
         self._running = 0
         self._closing = False
         self._quiet = asyncio.Event()
@@ -79,6 +97,21 @@ class HttpServer(web.Server):
             "lingering_time": UNWANTED_SECONDS,
         }
         return Connection(self, loop=asyncio.get_running_loop(), **options)
+
+    def has_room(self) -> bool:
+        """Whether one more connection may be kept."""
+        if self._open < self._most:
+            return True
+        self._turned_away.inc()
+        return False
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        self._open += 1
+        super().connection_made(handler, transport)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        self._open -= 1
+        super().connection_lost(handler, exc)
 
     def say_goodbye(self) -> None:
         """From now on, connections end with the reply that is next on them."""

@@ -1,5 +1,7 @@
-"""The workers: started, replaced when they die, asked how they are, sent home.
+"""The workers: started, replaced when they die or hang, asked how they are, sent home.
 
+A worker whose event loop stands still holds connections that nobody will ever answer, and takes new ones: so each is
+asked all the time whether it lives, and one that does not answer for a while is killed, which its clients can see.
 Each is a process started from the main thread, so that it dies with this one whatever happens (`supervisor.process`).
 They tell of themselves on unix sockets in a directory that only we can read.
 """
@@ -22,6 +24,11 @@ from kairship.supervisor.spec import ProcessSpec
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 10.0
 LIVED_WELL = 10.0
+LOOK_EVERY = 2.0
+HANGS_AFTER = 10.0
+"""Seconds without an answer: longer than any request holds the event loop."""
+BEGINS_WITHIN = 60.0
+"""Seconds until the first answer."""
 _ASK = aiohttp.ClientTimeout(total=3)
 _MARGIN = 5.0
 _STDERR = 2
@@ -34,6 +41,8 @@ class Crew:
         self._assign = assign
         self._size = size
         self._processes: dict[int, Process] = {}
+        self._heard: dict[int, float] = {}
+        """When a worker has last answered."""
         self._dismissed = False
 
     async def work(self) -> None:
@@ -72,7 +81,7 @@ class Crew:
             assignment = self._assign(number)
             assignment.ops.unlink(missing_ok=True)
             process = self._processes[number] = self._start(number, assignment)
-            await asyncio.wait({process.exited})
+            await self._look_after(number, process)
             del self._processes[number]
             if self._dismissed:
                 return
@@ -81,6 +90,19 @@ class Crew:
             log.error("worker died", worker=number, code=process.exited.result(), next_in=backoff)
             await asyncio.sleep(backoff)
             backoff = min(LONGEST_BACKOFF, backoff * 2)
+
+    async def _look_after(self, number: int, process: Process) -> None:
+        """Until it has ended, which it is made to when it hangs."""
+        loop = asyncio.get_running_loop()
+        self._heard.pop(number, None)
+        begun = loop.time()
+        while not process.exited.done():
+            await self._ask_one(number, "/healthz")
+            heard = self._heard.get(number)
+            if loop.time() > (begun + BEGINS_WITHIN if heard is None else heard + HANGS_AFTER):
+                log.error("worker hangs", worker=number, pid=process.pid)
+                process.kill()
+            await asyncio.wait({process.exited}, timeout=LOOK_EVERY)
 
     def _start(self, number: int, assignment: Assignment) -> Process:
         spec = ProcessSpec(
@@ -95,17 +117,19 @@ class Crew:
 
     async def _ask(self, path: str) -> dict[int, tuple[int, bytes]]:
         """What each worker answers; those that do not are missing."""
+        numbers = sorted(self._processes)
+        answers = await asyncio.gather(*(self._ask_one(number, path) for number in numbers))
+        return {number: answer for number, answer in zip(numbers, answers, strict=True) if answer is not None}
 
-        async def ask(number: int) -> tuple[int, tuple[int, bytes]] | None:
-            connector = aiohttp.UnixConnector(str(self._assign(number).ops))
-            try:
-                async with (
-                    aiohttp.ClientSession(connector=connector, timeout=_ASK) as session,
-                    session.get(f"http://worker{path}") as reply,
-                ):
-                    return number, (reply.status, await reply.read())
-            except (aiohttp.ClientError, TimeoutError, OSError):
-                return None
-
-        answers = await asyncio.gather(*(ask(number) for number in sorted(self._processes)))
-        return dict(answer for answer in answers if answer is not None)
+    async def _ask_one(self, number: int, path: str) -> tuple[int, bytes] | None:
+        connector = aiohttp.UnixConnector(str(self._assign(number).ops))
+        try:
+            async with (
+                aiohttp.ClientSession(connector=connector, timeout=_ASK) as session,
+                session.get(f"http://worker{path}") as reply,
+            ):
+                answer = reply.status, await reply.read()
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return None
+        self._heard[number] = asyncio.get_running_loop().time()
+        return answer

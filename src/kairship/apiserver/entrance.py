@@ -48,13 +48,14 @@ class Entrance:
         metrics: CollectorRegistry,
         tracing: Tracing,
     ) -> None:
+        self._metrics = Metrics(metrics)
         self._chain = Chain(
             registry,
             authenticator=authenticator,
             authorizer=authorizer,
             audit=audit,
             limits=limits,
-            metrics=Metrics(metrics),
+            metrics=self._metrics,
             tracing=tracing,
         )
         self._rest = Rest(self._chain, Router(methods().values()), pages=pages())
@@ -75,7 +76,7 @@ class Entrance:
         grace: float = 30.0,
     ) -> AsyncIterator[int]:
         """REST on a socket that listens, gRPC at an address; its port is returned."""
-        http = HttpServer(self._rest.handle)
+        http = HttpServer(self._rest.handle, connections=self._chain.limits.connections, metrics=self._metrics)
         runner = web.ServerRunner(http, shutdown_timeout=_LAST_WORDS)
         port = self._listen_to_grpc(grpc_address, certificate)
         await runner.setup()

@@ -49,7 +49,7 @@ def make_server(handlers: Handlers, limits: Limits) -> grpc.aio.Server:
     """Not listening yet."""
     return grpc.aio.server(
         options=[
-            ("grpc.max_receive_message_length", limits.body),
+            ("grpc.max_receive_message_length", limits.message),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_metadata_size", 16 << 10),
             ("grpc.absolute_max_metadata_size", 32 << 10),

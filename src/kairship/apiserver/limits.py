@@ -7,7 +7,10 @@ from kairship.wire import Method
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body: int = 16 << 20
-    """Bytes of a request."""
+    """Bytes of a request over REST."""
+    message: int = 4 << 20
+    """Bytes of a request over gRPC. Reading one is a call into C that nothing interrupts: 16 MiB of empty fields would
+    hold up everybody for more than two seconds."""
     large_body: int = 1 << 20
     large_bodies: int = 8
     """Requests larger than `large_body` that are held at the same time."""
@@ -22,6 +25,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     running_per_caller: int = 32
     waiting: int = 1024
     waiting_per_caller: int = 128
+    connections: int = 4000
+    """Of HTTP that are open at the same time, with something to do or not."""
     streams: int = 2000
     streams_per_caller: int = 200
 

@@ -1,5 +1,7 @@
 """Figures of the entrance for Prometheus, by operation. Every label has few values, whatever callers send."""
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from kairship.apiserver.admission import Admission
@@ -44,12 +46,23 @@ class Metrics:
         self.ignored_fields = Counter(
             "kairship_apiserver_ignored_fields", "Requests with fields that they do not have.", registry=registry
         )
+        self._connections = Gauge(
+            "kairship_apiserver_connections", "Connections of HTTP that are open.", registry=registry
+        )
+        self.turned_away = Counter(
+            "kairship_apiserver_connections_turned_away",
+            "Connections of HTTP for which there was no room.",
+            registry=registry,
+        )
         self._operations: dict[tuple[str, str], Operation] = {}
 
     def follow(self, admission: Admission, streams: Streams) -> None:
         self._running.set_function(lambda: admission.running)
         self._waiting.set_function(lambda: admission.waiting)
         self._streams.set_function(lambda: streams.count)
+
+    def follow_connections(self, count: Callable[[], int]) -> None:
+        self._connections.set_function(count)
 
     def operation(self, protocol: str, method: Method | None) -> Operation:
         """Of the method; without one, of all that leads nowhere."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kairship.apiserver.admission import RETRY_AFTER, CallerId
-from kairship.apiserver.errors import ApiError, ResourceExhausted, Unavailable
+from kairship.apiserver.errors import ApiError, DeadlineExceeded, ResourceExhausted, Unavailable
 from kairship.apiserver.limits import Limits
 
 
@@ -22,8 +22,11 @@ class Streams:
         self.count = 0
 
     @asynccontextmanager
-    async def opened(self, caller: CallerId, *, seconds: float) -> AsyncIterator[None]:
-        """What runs inside is ended with an error after so many seconds, or when the stream is told to end."""
+    async def opened(self, caller: CallerId, *, seconds: float | None = None) -> AsyncIterator[None]:
+        """What runs inside is ended with an error when the stream has lasted its time or is told to end.
+
+        `seconds` are those that the caller gives it.
+        """
         if self._stopping:
             raise self._stopping
         mine = self._open.get(caller, {})
@@ -31,7 +34,8 @@ class Streams:
             raise ResourceExhausted("too many streams are open already; close some", retry_after=RETRY_AFTER)
         self.count += 1
         self._open[caller] = mine
-        limit = asyncio.timeout(seconds)
+        ours = self._limits.stream_seconds
+        limit = asyncio.timeout(ours if seconds is None else min(ours, seconds))
         mine[limit] = None
         try:
             async with limit:
@@ -39,7 +43,13 @@ class Streams:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise mine[limit] or Unavailable("the stream has lasted its time; call again") from None
+            # The caller's own deadline is told as what the caller finds it to be: both look at the same moment.
+            over = (
+                Unavailable("the stream has lasted its time; call again")
+                if seconds is None or seconds > ours
+                else DeadlineExceeded("the time that you gave the stream is over")
+            )
+            raise mine[limit] or over from None
         finally:
             self.count -= 1
             del mine[limit]

@@ -12,10 +12,11 @@ from urllib.parse import parse_qsl
 from protobuf import DescField, DescFieldValueMessage, Message
 
 from kairship.apiserver.errors import InvalidArgument
-from kairship.apiserver.json_depth import is_deeper
+from kairship.apiserver.json_bounds import excess
 from kairship.wire import Method, Parameter, Route, UnreadableError, find_parameter, read
 
 DEEPEST = 100
+MOST_VALUES = 100_000
 MOST_PARAMETERS = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -51,8 +52,8 @@ class Transcoder:
     def _read_body(self, body: bytes) -> tuple[Message[Any], Sequence[str]]:
         if not self.takes_body or not body.strip():
             return self._kind(), ()
-        if is_deeper(body, DEEPEST):
-            raise UnreadableError("", f"is nested deeper than {DEEPEST} levels")
+        if problem := excess(body, levels=DEEPEST, values=MOST_VALUES):
+            raise UnreadableError("", problem)
         if self._body is None:
             reading = read(self._kind, body, strict=self._strict)
             return reading.message, reading.ignored

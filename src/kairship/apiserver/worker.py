@@ -5,6 +5,7 @@ to stop. SIGTERM lets what runs come to its end, SIGHUP has it look for a renewe
 """
 
 import asyncio
+import resource
 import signal
 import socket
 import sys
@@ -130,8 +131,15 @@ class Worker:
         return self._ready, self._state
 
 
+def _take_all_descriptors() -> None:
+    """Many systems begin with 1024, which is less than the connections that we bound by ourselves."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     log_as_json()
+    _take_all_descriptors()
     uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
 
 

@@ -97,12 +97,11 @@ def _kubectl(engine: Engine, outcome: Outcome) -> str:
 
 
 def _curl(outcome: Outcome) -> str:
-    """The token is read from its file: what is typed stays in histories."""
+    """The token comes from its file, into curl's input: arguments are seen by everybody, and stay in histories."""
     entrance = outcome.entrance
     return (
-        f"curl --cacert {shlex.quote(entrance.ca)}"
-        f' -H "Authorization: Bearer $(cat {shlex.quote(entrance.token_file)})"'
-        f" {entrance.server}/apis/kairship.io/v1alpha1/instances"
+        f'echo "Authorization: Bearer $(cat {shlex.quote(entrance.token_file)})" |'
+        f" curl --cacert {shlex.quote(entrance.ca)} -H @- {entrance.server}/apis/kairship.io/v1alpha1/instances"
     )
 
 

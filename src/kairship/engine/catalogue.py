@@ -189,6 +189,19 @@ MODULES: tuple[Module, ...] = (
         ),
     ),
     Module(
+        name="grpcurl",
+        sources_bytes=200_000_000,
+        compiled_bytes=300_000_000,
+        components=(
+            Component(
+                name="grpcurl",
+                package="github.com/fullstorydev/grpcurl/cmd/grpcurl",
+                group=Group.TEST,
+                stamps=(Stamp("main.version"),),
+            ),
+        ),
+    ),
+    Module(
         name="openapi",
         sources_bytes=100_000_000,
         compiled_bytes=100_000_000,

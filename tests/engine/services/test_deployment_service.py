@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from protobuf.wkt import Empty
 from support import golden
+from support.manifests import deployment, in_yaml, policy
 from support.services import Api, refused, until
 
 from kairship.apiserver.errors import Code
@@ -55,35 +55,6 @@ async def namespace(api: Api) -> AsyncIterator[str]:
     await (await api.instance()).delete(kinds.NAMESPACES, name)
 
 
-def manifest(name: str, *, replicas: int = 2, **spec: Any) -> dict[str, Any]:
-    labels = {"app": name}
-    container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template, **spec},
-    }
-
-
-def policy(name: str, *, clusters: list[str]) -> dict[str, Any]:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
-            "placement": {"clusterAffinity": {"clusterNames": clusters}},
-        },
-    }
-
-
-def in_yaml(obj: dict[str, Any]) -> str:
-    """Without the aliases that PyYAML makes of what is there twice."""
-    return yaml.safe_dump(json.loads(json.dumps(obj)))
-
-
 class Shop:
     """A namespace of the demo instance, through the API."""
 
@@ -92,7 +63,7 @@ class Shop:
         self.where = {"instance": "demo", "namespace": namespace}
 
     async def create(self, name: str, **manifest_of: Any) -> dict[str, Any]:
-        data = json.dumps(manifest(name, **manifest_of))
+        data = json.dumps(deployment(name, **manifest_of))
         reply = await self.api("Apps.CreateDeployment", CreateDeploymentResponse, data=data, **self.where)
         found: dict[str, Any] = json.loads(reply.data)
         return found
@@ -172,7 +143,7 @@ async def test_a_deployment_from_its_creation_to_its_end(api: Api, shop: Shop, n
     whole = await api("Apps.GetDeploymentJSON", GetDeploymentJSONResponse, name="web", **shop.where)
     document = json.loads(whole.data)
     assert (document["apiVersion"], document["kind"]) == ("apps/v1", "Deployment")
-    update = manifest("web", replicas=0)
+    update = deployment("web", replicas=0)
     updated = await api(
         "Apps.UpdateDeployment", UpdateDeploymentResponse, name="web", data=in_yaml(update), **shop.where
     )
@@ -206,7 +177,7 @@ async def test_an_update_that_is_out_of_date_is_refused(api: Api, shop: Shop) ->
 async def test_replies_of_an_unplaced_deployment_are_golden(api: Api, shop: Shop) -> None:
     """Nobody but the caller writes it, so they are the same in every run."""
     where = {**shop.where, "name": "web"}
-    data = json.dumps(manifest("web"))
+    data = json.dumps(deployment("web"))
     created = await api("Apps.CreateDeployment", CreateDeploymentResponse, data=data, **shop.where)
     golden.compare("Apps.CreateDeployment", created, namespace=shop.where["namespace"])
     golden.compare(
@@ -242,7 +213,7 @@ async def test_replies_of_an_unplaced_deployment_are_golden(api: Api, shop: Shop
     ],
 )
 async def test_a_manifest_that_is_wrong_says_where(api: Api, shop: Shop, change: dict[str, Any], field: str) -> None:
-    data = json.dumps(manifest("web") | change)
+    data = json.dumps(deployment("web") | change)
     with refused(Code.INVALID_ARGUMENT) as error:
         await api("Apps.CreateDeployment", CreateDeploymentResponse, data=data, **shop.where)
     told = getattr(error.value, "violations", ())
@@ -355,7 +326,7 @@ async def test_a_deployment_of_a_member_is_promoted_and_its_pods_stay(
         await member.create(kinds.SECRETS, {"metadata": {"name": "key"}, "stringData": {"k": "v"}}, namespace=namespace)
         service = {"metadata": {"name": "old"}, "spec": {"selector": {"app": "old"}, "ports": [{"port": 80}]}}
         await member.create(kinds.SERVICES, service, namespace=namespace)
-        old = manifest("old")
+        old = deployment("old")
         [container] = old["spec"]["template"]["spec"]["containers"]
         container["envFrom"] = [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "key"}}]
         created = await member.create(kinds.DEPLOYMENTS, old, namespace=namespace)

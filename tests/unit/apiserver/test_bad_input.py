@@ -13,6 +13,7 @@ import pytest
 from support.echo import INSTANCE, Echo
 from support.entrance import BASE, METHODS, Client, running, status_of
 
+from kairship.apiserver.limits import Limits
 from kairship.gen.google.rpc.error_details_pb import BadRequest
 
 
@@ -137,8 +138,9 @@ async def test_a_hundred_megabytes_are_refused_without_being_kept(client: Client
 
 async def test_a_message_that_is_too_large_is_refused_over_grpc(client: Client) -> None:
     method = METHODS["Instance.CreateInstance"]
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await client.call(method, method.request(cluster="x" * (17 << 20)))
+    limit = Limits().message
+    with pytest.raises(grpc.aio.AioRpcError, match=f"larger than max .* vs. {limit}") as refused:
+        await client.call(method, method.request(cluster="x" * limit))
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 

@@ -11,7 +11,10 @@ from support.echo import INSTANCE, Echo
 from support.entrance import BASE, METHODS, Running, running, status_of
 
 from kairship.apiserver import server_sent_events
+from kairship.apiserver.admission import CallerId
+from kairship.apiserver.errors import ApiError, Code
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.streams import Streams
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import WatchInstancesResponse
 
 WATCH = METHODS["Instance.WatchInstances"]
@@ -157,3 +160,15 @@ async def test_a_stream_ends_after_its_time(echo: Echo) -> None:
         reply = await server.client.request("GET", PATH)
         assert b"event: error" in reply.body
         assert json.loads(reply.body.rpartition(b"data: ")[2])["code"] == 14
+
+
+@pytest.mark.parametrize(
+    ("theirs", "code"), [(None, Code.UNAVAILABLE), (9.0, Code.UNAVAILABLE), (0.01, Code.DEADLINE_EXCEEDED)]
+)
+async def test_whose_time_is_over_is_told(theirs: float | None, code: Code) -> None:
+    """Over the wire nobody can tell: a client of gRPC ends the call itself in the same moment."""
+    streams = Streams(Limits(stream_seconds=0.05))
+    with pytest.raises(ApiError) as over:
+        async with streams.opened(CallerId("alice"), seconds=theirs):
+            await asyncio.Event().wait()
+    assert over.value.code is code

@@ -1,10 +1,15 @@
 """What comes over REST becomes the request that the method takes."""
 
+import threading
+import time
+from contextlib import nullcontext
+from itertools import pairwise
+
 import pytest
 from support.entrance import METHODS
 
 from kairship.apiserver.errors import InvalidArgument
-from kairship.apiserver.transcoding import MOST_PARAMETERS, Transcoder
+from kairship.apiserver.transcoding import MOST_PARAMETERS, MOST_VALUES, Transcoder
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterProvider, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     JoinClusterRequest,
@@ -136,3 +141,38 @@ def test_a_variable_is_no_control_character_and_no_dot_segment(value: str) -> No
     with pytest.raises(InvalidArgument) as refused:
         of("Instance.GetInstance", "name").read((value,), "", b"")
     assert refused.value.violations[0][0] == "name"
+
+
+SIZE = 16 << 20
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        pytest.param(b'{"data": "' + b"a" * SIZE + b'"}', False, id="one text"),
+        pytest.param(b'{"data": "' + b'\\"' * (SIZE // 2) + b'"}', False, id="a text of escapes"),
+        pytest.param(b'{"x": [' + b"1," * (MOST_VALUES - 10) + b"1]}", False, id="as many values as may be"),
+        pytest.param(b'{"x": [' + b"1," * (SIZE // 2) + b"1]}", True, id="numbers"),
+        pytest.param(b'{"x": [' + b"[]," * (SIZE // 3) + b"[]]}", True, id="arrays"),
+        pytest.param(b'{"x": [' + b'"a",' * (SIZE // 4) + b'"a"]}', True, id="texts"),
+        pytest.param(b'{"x": [' + b'{"a": 1},' * (SIZE // 9) + b"{}]}", True, id="objects"),
+    ],
+)
+def test_a_large_body_is_read_beside_everything_else(body: bytes, refused: bool) -> None:
+    """What counts is how much is computed without a break: on a loaded machine time itself says nothing."""
+    computing, done, seen = time.pthread_getcpuclockid(threading.get_ident()), threading.Event(), [time.thread_time()]
+
+    def look() -> None:
+        while not done.wait(0.001):
+            seen.append(time.clock_gettime(computing))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        with pytest.raises(InvalidArgument, match="values") if refused else nullcontext():
+            of("Apps.CreateDeployment").read((), "", body)
+    finally:
+        done.set()
+        looking.join()
+    seen.append(time.thread_time())
+    assert max(after - before for before, after in pairwise(seen)) < 0.5

@@ -1,0 +1,130 @@
+"""The examples in docs/api.md do what they say: they are run in their order, and what they print is compared.
+
+A block of `bash` or `python` is run. A block of `text` behind it is what must be found in its output: each line in
+turn, with … for anything. What a block defines for the shell is there for those behind it, as for somebody who types.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kairship.embedded import EmbeddedPlane, roles
+from kairship.engine import Engine
+from kairship.kube import Client, kinds
+
+pytestmark = pytest.mark.timeout(240)
+
+PAGE = Path(__file__).parents[2] / "docs/api.md"
+WITHIN = 90.0
+CREATED = "storefront"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    line: int
+    language: str
+    text: str
+    promised: tuple[str, ...]
+
+
+def examples(page: str) -> Iterator[Example]:
+    blocks = list(BLOCK.finditer(page))
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if block[1] not in ("bash", "python"):
+            continue
+        adjacent = following is not None and following.start() == block.end() and following[1] == "text"
+        promised = following[2].splitlines() if following is not None and adjacent else []
+        yield Example(page.count("\n", 0, block.start()) + 1, block[1], block[2], tuple(promised))
+
+
+def missing(promised: tuple[str, ...], output: str) -> str | None:
+    """The first line of what was promised that is not there, behind those before it."""
+    lines = iter(output.splitlines())
+    for promise in promised:
+        pattern = re.compile(".*".join(map(re.escape, promise.split("…"))))
+        if not any(pattern.fullmatch(line) for line in lines):
+            return promise
+    return None
+
+
+class Reader:
+    """Somebody who does what the page says."""
+
+    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
+        self._environ = environ
+        self._folder = folder
+        self._functions = folder / "functions"
+        self._functions.touch()
+
+    async def run(self, example: Example) -> tuple[int, str]:
+        """How it ended, and what it printed."""
+        if example.language == "python":
+            return await self._execute(sys.executable, "-W", "error", "-c", example.text)
+        keep = f"declare -f > {self._functions}"
+        return await self._execute("bash", "-euo", "pipefail", "-c", f". {self._functions}\n{example.text}\n{keep}")
+
+    async def _execute(self, *argv: str) -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=self._folder,
+            env=self._environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            async with asyncio.timeout(WITHIN):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            output, _ = await process.communicate()
+        return await process.wait(), output.decode()
+
+
+@pytest.fixture
+async def reader(plane: EmbeddedPlane, engine: Engine, tmp_path: Path) -> AsyncIterator[Reader]:
+    entrance = await roles.reach(plane.supervisor, plane.home)
+    tools = (Path(sys.executable).parent, engine.binary("grpcurl").parent)
+    environ = {
+        "KAIRSHIP_API": entrance.server,
+        "KAIRSHIP_GRPC": entrance.grpc,
+        "KAIRSHIP_CA": entrance.ca,
+        "KAIRSHIP_TOKEN_FILE": entrance.token_file,
+        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
+    }
+    yield Reader(environ, tmp_path)
+    async with Client(await plane.instance_connection()) as instance:
+        for kind in (kinds.DEPLOYMENTS, kinds.PROPAGATION_POLICIES):
+            await instance.delete(kind, CREATED, namespace="default", missing_ok=True)
+
+
+async def test_the_examples_do_what_the_page_says(reader: Reader) -> None:
+    found = list(examples(PAGE.read_text()))
+    assert {example.language for example in found} == {"bash", "python"}
+    for example in found:
+        code, output = await reader.run(example)
+        where = f"docs/api.md:{example.line}"
+        assert code == 0, f"{where} ended with {code}:\n{output}"
+        lost = missing(example.promised, output)
+        assert lost is None, f"{where} did not print {lost!r}:\n{output}"
+
+
+@pytest.mark.parametrize(
+    ("promised", "lost"),
+    [
+        (["one", "two"], None),
+        (["o…e", "…"], None),
+        (["two", "one"], "one"),
+        (["on"], "on"),
+        (["o.e"], "o.e"),
+    ],
+)
+def test_what_is_promised_must_be_printed(promised: Sequence[str], lost: str | None) -> None:
+    assert missing(tuple(promised), "zero\none\ntwo\n") == lost

@@ -1,0 +1,114 @@
+"""A workload from its creation to its end, by somebody who has nothing but REST; and gRPC tells the same of it."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
+
+import pytest
+from support.entrance import BASE, METHODS, Client
+from support.entrance_process import entrance_of, eventually
+from support.manifests import deployment, in_yaml, policy
+
+from kairship import kube
+from kairship.embedded import EmbeddedPlane
+from kairship.gen.kairship.apps.v1alpha1.deployment_pb import Deployment, GetDeploymentRequest
+from kairship.kube import kinds
+from kairship.wire import write
+
+WHERE = f"{BASE}/instances/demo/namespaces/default"
+MEMBERS = ("frankfurt", "oregon")
+PATIENCE = 60.0
+
+JSON = dict[str, Any]
+
+
+async def ask(client: Client, verb: str, path: str, manifest: JSON | None = None, *, status: int = 200) -> JSON:
+    body = {"data": in_yaml(manifest)} if manifest else None
+    reply = await client.request(verb, f"{WHERE}/{path}", body)
+    assert reply.status == status, reply.body
+    found: JSON = reply.json
+    return found
+
+
+async def told_of(client: Client, name: str) -> AsyncGenerator[tuple[str, JSON], None]:
+    """What the watch tells of one Deployment."""
+    path = f"{BASE}/instances/demo/deployments:watch"
+    async with client.rest.get(path, params={"namespace": "default"}, headers=client.headers, timeout=None) as reply:
+        assert reply.status == 200
+        assert reply.content_type == "text/event-stream"
+        async for line in reply.content:
+            if line.startswith(b"data: "):
+                event = json.loads(line.removeprefix(b"data: "))
+                found = event.get("deployment")
+                if found and found["metadata"]["name"] == name:
+                    yield event["type"].removeprefix("WATCH_EVENT_TYPE_"), found
+
+
+async def running(members: list[kube.Client], name: str) -> list[int]:
+    """How many pods run in each member."""
+    pages = [await member.list(kinds.PODS, namespace="default", label_selector=f"app={name}") for member in members]
+    return [sum(pod["status"].get("phase") == "Running" for pod in page.items) for page in pages]
+
+
+@pytest.fixture
+async def members(plane: EmbeddedPlane) -> AsyncIterator[list[kube.Client]]:
+    async with AsyncExitStack() as stack:
+        connections = [await plane.members.connection(name) for name in MEMBERS]
+        yield [await stack.enter_async_context(kube.Client(connection)) for connection in connections]
+
+
+@pytest.fixture
+async def client(plane: EmbeddedPlane) -> AsyncIterator[Client]:
+    async with entrance_of(plane) as client:
+        yield client
+
+
+async def test_a_workload_from_its_creation_to_its_end(client: Client, members: list[kube.Client]) -> None:
+    name = f"shop-{uuid.uuid4().hex[:8]}"
+    await ask(client, "POST", "deployments", deployment(name, replicas=1))
+    await ask(client, "POST", "propagationpolicies", policy(name, clusters=list(MEMBERS)))
+    async with asyncio.timeout(PATIENCE):
+        async with aclosing(told_of(client, name)) as events:
+            await until_ready(events, 2)
+            assert await running(members, name) == [1, 1]
+
+            await ask(client, "PUT", f"deployments/{name}", deployment(name, replicas=2))
+            await until_ready(events, 4)
+            assert await running(members, name) == [2, 2]
+
+            seen = await ask(client, "GET", f"deployments/{name}")
+            assert [cluster["name"] for cluster in seen["status"]["clusters"]] == list(MEMBERS)
+            request = GetDeploymentRequest(instance="demo", namespace="default", name=name)
+            over_grpc = await client.call(METHODS["Apps.GetDeployment"], request)
+            assert isinstance(over_grpc, Deployment)
+            assert json.loads(write(over_grpc)) == seen
+
+            refused = await ask(client, "DELETE", f"propagationpolicies/{name}", status=400)
+            assert f"in use by Deployment default/{name}" in refused["message"]
+            await ask(client, "DELETE", f"deployments/{name}")
+            while (await anext(events))[0] != "DELETED":
+                pass
+    await ask(client, "GET", f"deployments/{name}", status=404)
+
+    async def gone() -> bool:
+        found = [
+            await member.list(kinds.DEPLOYMENTS, namespace="default", field_selector=f"metadata.name={name}")
+            for member in members
+        ]
+        return not any(page.items for page in found)
+
+    async def policy_gone() -> bool:
+        """Refused as long as a cluster has the Deployment, then deleted, and then Karmada lets go of it."""
+        return (await client.request("DELETE", f"{WHERE}/propagationpolicies/{name}")).status == 404
+
+    await eventually(gone)
+    await eventually(policy_gone)
+
+
+async def until_ready(events: AsyncIterator[tuple[str, JSON]], replicas: int) -> None:
+    async for _, found in events:
+        if found["status"]["readyReplicas"] == replicas and found["status"]["state"] == "WORKLOAD_STATE_RUNNING":
+            return
