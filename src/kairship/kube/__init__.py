@@ -46,7 +46,7 @@ from .kubeconfig import Kubeconfig
 from .manifests import load_manifests
 from .resource import Resource
 from .tls import ssl_context
-from .transport import RawResponse, Stream
+from .transport import Exchanges, RawResponse, Stream
 from .watching import WatchEvent
 from .writing import PatchType, Propagation
 
@@ -66,6 +66,7 @@ __all__ = [
     "Connection",
     "Disconnected",
     "Discovery",
+    "Exchanges",
     "Expired",
     "Forbidden",
     "Impersonation",

@@ -5,7 +5,7 @@ on `_call`, which raises for everything but success.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Self, TypeVar
@@ -19,7 +19,7 @@ from .discovery import Discovery
 from .errors import BadReply, KubeError
 from .identity import Impersonation, TokenSource, token_source
 from .status import refusal
-from .transport import RawResponse, Stream, Transport
+from .transport import Exchanges, RawResponse, Stream, Transport
 
 T = TypeVar("T")
 
@@ -49,21 +49,24 @@ class Endpoint:
         user_agent: str = "kairship",
         impersonate: Impersonation | None = None,
         token: TokenSource | None = None,
+        around: Callable[[Exchanges], Exchanges] | None = None,
     ) -> None:
         """`token` gives the bearer token in place of the connection's, for those who renew it themselves.
 
+        `around` puts something between the client and its transport, which sees every call.
         To be made inside a running event loop, and closed there.
         """
         self.connection = connection
         self._timeout = timeout
         self._identity = impersonate.headers() if impersonate else []
         self._token = token or token_source(connection)
-        self._transport = Transport(
+        transport = Transport(
             connection,
             max_connections=max_connections,
             max_streams=max_streams,
             user_agent=user_agent,
         )
+        self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
 

@@ -15,9 +15,10 @@ import io
 import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Protocol
 from urllib.parse import urlencode
 
 import aiohttp
@@ -73,6 +74,34 @@ class Stream:
         """The body as it arrives. Silence for longer than `inactivity_timeout` raises `TimedOut`."""
         while chunk := await self.read(timeout=inactivity_timeout):
             yield chunk
+
+
+class Exchanges(Protocol):
+    """What a client needs of its transport. Every verb, watches and discovery included, ends up here."""
+
+    async def close(self) -> None: ...
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: CIMultiDict[str],
+        timeout: float,
+    ) -> RawResponse: ...
+
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: CIMultiDict[str],
+        timeout: float,
+    ) -> AbstractAsyncContextManager[Stream]: ...
 
 
 class Transport:

@@ -8,12 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from kairship.kube import Client, Connection, Impersonation, RawResponse, Stream, TokenSource
-from kairship.kube.transport import Transport
+from kairship.kube import Client, Connection, Exchanges, Impersonation, RawResponse, Stream, TokenSource
 from kairship.reconcile.term import LeaderTerm, TermEnded
 
 R = TypeVar("R")
@@ -51,15 +50,18 @@ class InterceptedClient(Client):
         impersonate: Impersonation | None = None,
         token: TokenSource | None = None,
     ) -> None:
-        super().__init__(connection, timeout=timeout, user_agent=user_agent, impersonate=impersonate, token=token)
-        # Every verb, watches and discovery included, ends up at the transport: nothing gets past it.
-        self._transport = cast("Transport", _InterceptedTransport(self._transport, tuple(interceptors)))
+        super().__init__(
+            connection,
+            timeout=timeout,
+            user_agent=user_agent,
+            impersonate=impersonate,
+            token=token,
+            around=lambda transport: _InterceptedTransport(transport, tuple(interceptors)),
+        )
 
 
 class _InterceptedTransport:
-    """Takes the place of a client's transport."""
-
-    def __init__(self, transport: Transport, interceptors: tuple[Interceptor, ...]) -> None:
+    def __init__(self, transport: Exchanges, interceptors: tuple[Interceptor, ...]) -> None:
         self._transport = transport
         self._interceptors = interceptors
 
