@@ -1,16 +1,19 @@
 """Building the engine: download the sources, copy the manifests, compile one binary after another, keep each when done.
 
-One asyncio task drives one `go` process at a time; go uses every core by itself. The lock of the cache is held
+One asyncio task compiles, one binary at a time, for go uses every core by itself; another fetches the sources of the
+next module meanwhile, for that takes patience and no core. The lock of the cache is held
 throughout, so a second build waits and then finds the work done. A build that was ended in any way goes on where it
 was: finished files have their final names, everything else is in a workspace that the next build clears, and go's own
 caches keep what was compiled.
 """
 
+import asyncio
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +50,15 @@ class _Job:
     module: PinnedModule
     binaries: list[Binary]
     trees: list[Tree]
+
+
+@dataclass
+class _Tally:
+    """How far a build is."""
+
+    total: int
+    started: float
+    done: int = 0
 
 
 async def build(
@@ -104,6 +116,7 @@ class _Builder:
         self._cache = cache
         self._work = work
         self._progress = progress
+        self._awaited: _Job | None = None
         self._environ = {
             **environ,
             "CGO_ENABLED": "0",
@@ -119,36 +132,38 @@ class _Builder:
 
     async def run(self, jobs: list[_Job]) -> None:
         await self._require_room(jobs)
-        started = time.monotonic()
-        done, total = 0, sum(len(job.binaries) for job in jobs)
-        for job in jobs:
-            await self._download(job)
-            for tree in job.trees:
-                await self._copy(job.module, tree)
-            for binary in job.binaries:
-                begun = time.monotonic()
-                self._progress(
-                    Building(
-                        binary=binary.name,
-                        version=binary.version,
-                        done=done,
-                        left=total - done,
-                        elapsed=begun - started,
-                    )
-                )
-                size = await self._compile(binary)
-                done += 1
-                self._progress(
-                    Built(
-                        binary=binary.name,
-                        version=binary.version,
-                        size=size,
-                        seconds=time.monotonic() - begun,
-                        done=done,
-                        left=total - done,
-                        elapsed=time.monotonic() - started,
-                    )
-                )
+        tally = _Tally(total=sum(len(job.binaries) for job in jobs), started=time.monotonic())
+        async with aclosing(self._with_sources(jobs)) as ready:
+            async for job in ready:
+                for tree in job.trees:
+                    await self._copy(job.module, tree)
+                for binary in job.binaries:
+                    await self._build(binary, tally)
+
+    async def _build(self, binary: Binary, tally: _Tally) -> None:
+        begun = time.monotonic()
+        self._progress(
+            Building(
+                binary=binary.name,
+                version=binary.version,
+                done=tally.done,
+                left=tally.total - tally.done,
+                elapsed=begun - tally.started,
+            )
+        )
+        size = await self._compile(binary)
+        tally.done += 1
+        self._progress(
+            Built(
+                binary=binary.name,
+                version=binary.version,
+                size=size,
+                seconds=time.monotonic() - begun,
+                done=tally.done,
+                left=tally.total - tally.done,
+                elapsed=time.monotonic() - tally.started,
+            )
+        )
 
     async def _require_room(self, jobs: list[_Job]) -> None:
         """Of a module that is partly built, sources and compiled packages are in go's caches already."""
@@ -169,6 +184,23 @@ class _Builder:
             ]
         )
 
+    async def _with_sources(self, jobs: list[_Job]) -> AsyncGenerator[_Job]:
+        """Each job when its sources are there, while those of the next are being fetched."""
+        fetching = asyncio.create_task(self._download(jobs[0]))
+        try:
+            for number, job in enumerate(jobs, start=1):
+                self._awaited = job
+                if not fetching.done():
+                    self._progress(Downloading(module=job.module.name))
+                await fetching
+                if number < len(jobs):
+                    fetching = asyncio.create_task(self._download(jobs[number]))
+                yield job
+        finally:
+            fetching.cancel()
+            # Whatever became of it: why the build ends has been said already.
+            await asyncio.gather(fetching, return_exceptions=True)
+
     async def _download(self, job: _Job) -> None:
         """All sources of a module or, where only manifests are missing, just what those are in."""
         fetched = 0
@@ -178,9 +210,9 @@ class _Builder:
             if match := _FETCHED.match(line):
                 fetched += 1
                 latest = f"{match['path']} {match['version']}"
-                self._progress(Downloading(module=job.module.name, fetched=fetched, latest=latest))
+                if self._awaited is job:  # else something is being compiled, and that is what is told
+                    self._progress(Downloading(module=job.module.name, fetched=fetched, latest=latest))
 
-        self._progress(Downloading(module=job.module.name))
         only = [] if job.binaries else sorted({tree.source for tree in job.trees})
         outcome = await self._run_go(
             ["mod", "download", "-x", *only], module=job.module, timeout=_DOWNLOAD_TIMEOUT, on_error_line=report
