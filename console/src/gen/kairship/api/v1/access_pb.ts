@@ -98,7 +98,7 @@ export const scope: GenExtension<MethodOptions, Scope> = /*@__PURE__*/
 
 /**
  * It is enough to hold the permission on some part of the scope: on one instance of the platform, on one namespace of
- * the instance. The reply tells of such parts only.
+ * the instance. The reply tells of such parts only; one thing that is in none of them is answered as if it did not exist.
  *
  * @generated from extension: bool filtered = 50403;
  */

@@ -295,7 +295,8 @@ export const UpdateNodeLabelsRequestSchema: GenMessage<UpdateNodeLabelsRequest> 
 /**
  * Taints to set and to remove. Others, such as those of Kubernetes itself, stay as they are.
  *
- * Example: `{"set": [{"key": "gpu", "value": "a100", "effect": "NoSchedule"}], "remove": [{"key": "maintenance", "effect": "NoExecute"}]}`
+ * Example: `{"set": [{"key": "gpu", "value": "a100", "effect": "NoSchedule"}],
+ * "remove": [{"key": "maintenance", "effect": "NoExecute"}]}`
  *
  * @generated from message kairship.kpanda.v1alpha1.UpdateNodeTaintsRequest
  */

@@ -165,7 +165,8 @@ export const ListClustersResponseSchema: GenMessage<ListClustersResponse> = /*@_
 /**
  * A cluster to register.
  *
- * Example: `{"name": "frankfurt", "credential": {"kubeconfig": "apiVersion: v1\nkind: Config\n…"}, "spec": {"region": "eu-central"}}`
+ * Example: `{"name": "frankfurt", "credential": {"kubeconfig": "apiVersion: v1\nkind: Config\n…"},
+ * "spec": {"region": "eu-central"}}`
  *
  * @generated from message kairship.kpanda.v1alpha1.CreateClusterRequest
  */

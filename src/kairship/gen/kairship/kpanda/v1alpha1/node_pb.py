@@ -385,7 +385,8 @@ class UpdateNodeTaintsRequest(Message[_UpdateNodeTaintsRequestFields]):
     """
     Taints to set and to remove. Others, such as those of Kubernetes itself, stay as they are.
 
-    Example: `{"set": [{"key": "gpu", "value": "a100", "effect": "NoSchedule"}], "remove": [{"key": "maintenance", "effect": "NoExecute"}]}`
+    Example: `{"set": [{"key": "gpu", "value": "a100", "effect": "NoSchedule"}],
+    "remove": [{"key": "maintenance", "effect": "NoExecute"}]}`
 
     ```proto
     message kairship.kpanda.v1alpha1.UpdateNodeTaintsRequest

@@ -209,7 +209,8 @@ class CreateClusterRequest(Message[_CreateClusterRequestFields]):
     """
     A cluster to register.
 
-    Example: `{"name": "frankfurt", "credential": {"kubeconfig": "apiVersion: v1\\nkind: Config\\n…"}, "spec": {"region": "eu-central"}}`
+    Example: `{"name": "frankfurt", "credential": {"kubeconfig": "apiVersion: v1\\nkind: Config\\n…"},
+    "spec": {"region": "eu-central"}}`
 
     ```proto
     message kairship.kpanda.v1alpha1.CreateClusterRequest
