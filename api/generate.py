@@ -1,4 +1,4 @@
-"""Generates everything that is made of the protos: Python messages, descriptors and the OpenAPI document.
+"""Generates what is made of the protos: messages in Python and in TypeScript, descriptors, the OpenAPI document.
 
     python api/generate.py                 what `make gen` runs; it lints first
     python api/generate.py --into DIR      the same files in another tree, to compare
@@ -8,9 +8,10 @@ A change that would break clients of what was published is refused (`buf breakin
 
 Protos of others are not kept in this folder: each run copies it into a temporary workspace and adds them there, from
 packages that are locked by hash. Google's come from a Python package, those of buf.validate from a Go module that
-engine/openapi requires, at the version that the Python package protovalidate implements. After `kairship engine build
---group gen` nothing is downloaded: that fetches the module with the sources of protoc-gen-openapiv2; buf and
-protoc-gen-py are Python packages.
+engine/openapi requires, at the version that the Python package protovalidate implements. `kairship engine build --group
+gen` fetches that module with the sources of protoc-gen-openapiv2; buf and protoc-gen-py are Python packages;
+protoc-gen-es is one of the console's npm packages, which are installed here when they are missing or their lock has
+changed. Otherwise nothing is downloaded.
 """
 
 import argparse
@@ -21,10 +22,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from importlib.metadata import distribution
 from pathlib import Path
 
+import console_packages
+
 from kairship.engine import Engine, lock, toolchain
+from kairship.engine.errors import EngineError
 from kairship.engine.progress import silent
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,12 +71,12 @@ ABOUT = {
 class Buf:
     """The command `buf` in a workspace, with the plugins that the templates name on its path."""
 
-    def __init__(self, workspace: Path, engine: Engine) -> None:
+    def __init__(self, workspace: Path, plugins: Iterable[Path]) -> None:
         tools = Path(sys.executable).parent
-        plugins = engine.binary("protoc-gen-openapiv2").parent
+        path = (tools, *plugins, os.environ["PATH"])
         self._workspace = workspace
         self._buf = tools / "buf"
-        self._environment = os.environ | {"PATH": os.pathsep.join(map(str, (tools, plugins, os.environ["PATH"])))}
+        self._environment = os.environ | {"PATH": os.pathsep.join(map(str, path))}
 
     def __call__(self, *arguments: str | Path) -> None:
         subprocess.run([self._buf, *arguments], cwd=self._workspace, env=self._environment, check=True, timeout=120)
@@ -113,16 +119,29 @@ def validate_module(engine: Engine) -> Path:
 
 async def find_go(engine: Engine, *, minimum: str) -> toolchain.Go:
     """The Go that the engine is built with."""
+    async with cache_held(engine) as work:
+        return await toolchain.ensure(
+            minimum=minimum,
+            requirements=engine.catalogue.requirements,
+            cache=engine.cache,
+            work=work,
+            environ=os.environ,
+            progress=silent,
+        )
+
+
+async def find_plugins(engine: Engine) -> tuple[Path, ...]:
+    """Folders of the plugins that are no Python packages, and of what they run on."""
+    async with cache_held(engine) as work:
+        packages = await console_packages.ensure(ROOT / "console", cache=engine.cache, work=work)
+    return (engine.binary("protoc-gen-openapiv2").parent, *packages)
+
+
+@asynccontextmanager
+async def cache_held(engine: Engine) -> AsyncIterator[Path]:
     async with lock.awaited(engine.cache.lock, on_wait=report_wait):
         with engine.cache.workspace() as work:
-            return await toolchain.ensure(
-                minimum=minimum,
-                requirements=engine.catalogue.requirements,
-                cache=engine.cache,
-                work=work,
-                environ=os.environ,
-                progress=silent,
-            )
+            yield work
 
 
 def report_wait(pid: int | None) -> None:
@@ -137,6 +156,7 @@ def check(buf: Buf) -> None:
 
 def generate(buf: Buf, into: Path) -> None:
     buf("generate", "--template", "api/buf.gen.yaml", "--output", into)
+    buf("generate", "--template", "api/buf.gen.typescript.yaml", "--output", into)
     buf("build", "api", "--exclude-source-info", "--as-file-descriptor-set", "--output", into / DESCRIPTORS)
     buf("generate", "--template", "api/openapi/buf.gen.yaml", "--output", into)
     made = into / OPENAPI.with_suffix(".swagger.json")
@@ -152,15 +172,18 @@ def main() -> int:
     chosen = arguments.parse_args()
     engine = asyncio.run(Engine.find())
     with tempfile.TemporaryDirectory(prefix="kairship-api-") as workspace:
-        buf = Buf(Path(workspace), engine)
         try:
             gather(Path(workspace), engine)
-            check(buf)
+            check(Buf(Path(workspace), ()))
+            buf = Buf(Path(workspace), asyncio.run(find_plugins(engine)))
             generate(buf, chosen.into.resolve())
             if chosen.publish:
                 buf("build", "api", "--path", "api/kairship", "--exclude-source-info", "--output", ROOT / IMAGE)
         except subprocess.CalledProcessError as failure:
             return failure.returncode  # buf or go has said what is wrong
+        except (EngineError, console_packages.PackagesError) as failure:
+            sys.stderr.write(f"{failure}\n")
+            return 1
     return 0
 
 

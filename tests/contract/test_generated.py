@@ -28,10 +28,11 @@ def files(folder: Path) -> set[str]:
 def test_what_is_committed_is_what_is_generated(tmp_path: Path) -> None:
     run = generate(ROOT, "--into", tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
-    generated, committed = tmp_path / "src/kairship/gen", ROOT / "src/kairship/gen"
-    assert files(generated) == files(committed)
-    _, different, unreadable = filecmp.cmpfiles(generated, committed, files(generated), shallow=False)
-    assert (different, unreadable) == ([], []), "run `make gen`"
+    for folder in ("src/kairship/gen", "console/src/gen"):
+        generated, committed = tmp_path / folder, ROOT / folder
+        assert files(generated) == files(committed), "run `make gen`"
+        _, different, unreadable = filecmp.cmpfiles(generated, committed, files(generated), shallow=False)
+        assert (different, unreadable) == ([], []), "run `make gen`"
     document = "api/openapi/kairship.json"
     assert (tmp_path / document).read_bytes() == (ROOT / document).read_bytes(), "run `make gen`"
 

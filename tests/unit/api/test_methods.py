@@ -14,6 +14,7 @@ VARIABLE = re.compile(r"\{(\w+)\}")
 SERVICES = {
     "Instance", "Cluster", "Apps", "Batch", "Core", "Networking", "Policy", "Autoscaling", "Apiextensions",
     "Aggregation", "CloudShell", "Workspace", "Image", "Insight",
+    "Clusters", "Nodes", "Search", "History", "Collector",
     "Sessions", "CurrentUser", "Rights", "Users", "Groups", "Roles", "Bindings", "Workspaces", "Folders", "Webhooks",
     "IdentityProviders", "Audits",
 }  # fmt: skip
@@ -21,6 +22,12 @@ SERVICES = {
 
 def name(method: Method) -> str:
     return f"{method.service}.{method.name}"
+
+
+def product(method: Method) -> str:
+    """Whose the method is, by its package."""
+    own = re.match(r"/kairship\.(kpanda|ghippo)\.", method.path)
+    return own[1] if own else "kairship"
 
 
 def test_all_services_are_there() -> None:
@@ -31,8 +38,7 @@ def test_each_has_a_route_whose_variables_are_strings_of_the_request() -> None:
     for method in METHODS:
         (route,) = method.routes
         assert route.verb in {"GET", "POST", "PUT", "PATCH", "DELETE"}, name(method)
-        group = "ghippo" if method.path.startswith("/kairship.ghippo.") else "kairship"
-        assert route.template.startswith(f"/apis/{group}.io/v1alpha1/"), name(method)
+        assert route.template.startswith(f"/apis/{product(method)}.io/v1alpha1/"), name(method)
         assert route.body in {"", "*"}, name(method)
         strings = {
             field.name
@@ -94,7 +100,7 @@ def test_only_reads_of_more_than_one_place_are_filtered() -> None:
 def test_streams_are_ours_and_strict() -> None:
     streams = {method.name for method in METHODS if method.streams}
     watches = {"WatchInstances", "WatchJoinedClusters", "WatchDeployments", "WatchJobs", "WatchCronJobs"}
-    assert streams == watches | {"ExportAudits"}
+    assert streams == watches | {"WatchClusters", "ExportAudits"}
     assert streams <= {method.name for method in METHODS if method.strict}
 
 

@@ -105,7 +105,7 @@ extend google.protobuf.MethodOptions { optional kairship.api.v1.Scope scope = 50
 ext_filtered: Final[Extension[MethodOptions, bool]] = Extension()
 """
 It is enough to hold the permission on some part of the scope: on one instance of the platform, on one namespace of
-the instance. The reply tells of such parts only.
+the instance. The reply tells of such parts only; one thing that is in none of them is answered as if it did not exist.
 
 ```proto
 extend google.protobuf.MethodOptions { optional bool filtered = 50403 [json_name = "[kairship.api.v1.filtered]"] }

@@ -56,9 +56,36 @@ extend buf.validate.StringRules { optional bool number = 50404 [json_name = "[ka
 ```
 """
 
+ext_label_key: Final[Extension[StringRules, bool]] = Extension()
+"""
+The key of a label.
+
+```proto
+extend buf.validate.StringRules { optional bool label_key = 50405 [json_name = "[kairship.api.v1.label_key]"] }
+```
+"""
+
+ext_label_value: Final[Extension[StringRules, bool]] = Extension()
+"""
+The value of a label. It can be empty.
+
+```proto
+extend buf.validate.StringRules { optional bool label_value = 50406 [json_name = "[kairship.api.v1.label_value]"] }
+```
+"""
+
+ext_server: Final[Extension[StringRules, bool]] = Extension()
+"""
+Where an API server is.
+
+```proto
+extend buf.validate.StringRules { optional bool server = 50407 [json_name = "[kairship.api.v1.server]"] }
+```
+"""
+
 
 _DESC = file_desc(
-    b"\n\x1bkairship/api/v1/rules.proto\x12\x0fkairship.api.v1\x1a\x1bbuf/validate/validate.proto:\xe5\x01\n\x05label\x18\xe1\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x05labelB\xb1\x01\xc2H\xad\x01\n\xaa\x01\n\x0cstring.label\x12dmust be a label: 1 to 63 characters of a-z, 0-9 and '-', beginning and ending with a letter or digit\x1a4this.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'):\xaa\x02\n\tsubdomain\x18\xe2\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\tsubdomainB\xee\x01\xc2H\xea\x01\n\xe7\x01\n\x10string.subdomain\x12imust be a name: 1 to 253 characters of a-z, 0-9, '-' and '.', beginning and ending with a letter or digit\x1ahthis.size() <= 253 && this.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'):\x89\x02\n\nidentifier\x18\xe3\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\nidentifierB\xcb\x01\xc2H\xc7\x01\n\xc4\x01\n\x11string.identifier\x12ymust be an identifier: 1 to 128 characters of A-Z, a-z, 0-9, '-', '.', '_', ':' and '@', beginning with a letter or digit\x1a4this.matches('^[A-Za-z0-9][-._:@A-Za-z0-9]{0,127}$'):\x8f\x01\n\x06number\x18\xe4\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x06numberBZ\xc2HW\nU\n\rstring.number\x12%must be a number of at most 10 digits\x1a\x1dthis.matches('^[0-9]{1,10}$')",
+    b"\n\x1bkairship/api/v1/rules.proto\x12\x0fkairship.api.v1\x1a\x1bbuf/validate/validate.proto:\xe5\x01\n\x05label\x18\xe1\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x05labelB\xb1\x01\xc2H\xad\x01\n\xaa\x01\n\x0cstring.label\x12dmust be a label: 1 to 63 characters of a-z, 0-9 and '-', beginning and ending with a letter or digit\x1a4this.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'):\xaa\x02\n\tsubdomain\x18\xe2\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\tsubdomainB\xee\x01\xc2H\xea\x01\n\xe7\x01\n\x10string.subdomain\x12imust be a name: 1 to 253 characters of a-z, 0-9, '-' and '.', beginning and ending with a letter or digit\x1ahthis.size() <= 253 && this.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'):\x89\x02\n\nidentifier\x18\xe3\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\nidentifierB\xcb\x01\xc2H\xc7\x01\n\xc4\x01\n\x11string.identifier\x12ymust be an identifier: 1 to 128 characters of A-Z, a-z, 0-9, '-', '.', '_', ':' and '@', beginning with a letter or digit\x1a4this.matches('^[A-Za-z0-9][-._:@A-Za-z0-9]{0,127}$'):\x8f\x01\n\x06number\x18\xe4\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x06numberBZ\xc2HW\nU\n\rstring.number\x12%must be a number of at most 10 digits\x1a\x1dthis.matches('^[0-9]{1,10}$'):\x97\x03\n\tlabel_key\x18\xe5\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x08labelKeyB\xdc\x02\xc2H\xd8\x02\n\xd5\x02\n\x10string.label_key\x12\xa4\x01must be the key of a label: 1 to 63 characters of A-Z, a-z, 0-9, '-', '_' and '.', beginning and ending with a letter or digit; before it perhaps a DNS name and '/'\x1a\x99\x01this.size() <= 317 && this.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$'):\xa4\x02\n\x0blabel_value\x18\xe6\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\nlabelValueB\xe5\x01\xc2H\xe1\x01\n\xde\x01\n\x12string.label_value\x12\x83\x01must be the value of a label: at most 63 characters of A-Z, a-z, 0-9, '-', '_' and '.', beginning and ending with a letter or digit\x1aBthis.matches('^([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$'):\xae\x02\n\x06server\x18\xe7\x89\x03 \x01(\x08\x12\x19.buf.validate.StringRulesR\x06serverB\xf8\x01\xc2H\xf4\x01\n\xf1\x01\n\rstring.server\x12\x80\x01must be the address of a server, such as https://203.0.113.7:6443: without a user, a query or a fragment, at most 512 characters\x1a]this.size() <= 512 && this.matches('^https://[-.:A-Za-z0-9\\\\[\\\\]]+(/[-._~%+:A-Za-z0-9/]*)?$')",
     [
         validate_pb.desc(),
     ],
@@ -67,6 +94,9 @@ _DESC = file_desc(
         "subdomain": ext_subdomain,
         "identifier": ext_identifier,
         "number": ext_number,
+        "label_key": ext_label_key,
+        "label_value": ext_label_value,
+        "server": ext_server,
     },
 )
 

@@ -22,7 +22,7 @@ _TaintFields: TypeAlias = Literal["key", "value", "effect"]
 
 class Taint(Message[_TaintFields]):
     """
-    Keeps workloads off a cluster that do not tolerate it.
+    Keeps workloads off a cluster or node that do not tolerate it.
 
     ```proto
     message kairship.types.v1alpha1.Taint
@@ -84,7 +84,7 @@ class TaintEffect(Enum):
             NoSchedule = 1
             ```
         PreferNoSchedule:
-            Other clusters are preferred.
+            Others are preferred.
 
             ```proto
             PreferNoSchedule = 2
