@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -174,4 +175,5 @@ def _hold(operation: str, found: JSON) -> None:
     if os.environ.get(WRITE):
         path.write_text(text)
     assert path.exists(), f"there is no {path.name}: write it with {WRITE}=1"
-    assert found == json.loads(path.read_text()), f"the exchange of {operation} is not as it was"
+    difference = "\n".join(unified_diff(path.read_text().splitlines(), text.splitlines(), "kept", "found", lineterm=""))
+    assert not difference, f"the exchange of {operation} is not as it was:\n{difference}"
