@@ -49,14 +49,15 @@ async def idle(world: Client, own: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def fresh(world: Client, own: str) -> AsyncIterator[str]:
-    """The name of an instance that controllers make and destroy."""
-    name = f"fresh-{own}"
-    yield name
-    await world.delete(INSTANCE, name, missing_ok=True)
+async def fresh(world: Client, own: str) -> AsyncIterator[list[str]]:
+    """Names of instances that controllers do something with: one that is made, and one that is adopted."""
+    names = [f"fresh-{own}", f"theirs-{own}"]
+    yield names
+    for name in names:
+        await world.delete(INSTANCE, name, missing_ok=True)
 
     async def gone() -> bool:
-        return not (await world.list(INSTANCE, field_selector=f"metadata.name={name}")).items
+        return not {each["metadata"]["name"] for each in (await world.list(INSTANCE)).items} & set(names)
 
     await eventually(gone)
 
@@ -65,7 +66,10 @@ def is_well(found: dict[str, Any]) -> bool:
     return {condition["status"] for condition in found["status"]["conditions"]} == {"True"}
 
 
-async def test_every_operation(client: entrance.Client, plane: EmbeddedPlane, idle: str, fresh: str, own: str) -> None:
+async def test_every_operation(
+    client: entrance.Client, plane: EmbeddedPlane, idle: str, fresh: list[str], own: str
+) -> None:
+    made, adopted = fresh
     where = {"instance": idle, "name": idle}
     async with exchanges(client, "Instance", variables=where, names={"own": own}) as exchange:
         await exchange("Instance.ListBackups", when=lambda found: found["items"][0]["phase"] == "PHASE_COMPLETED")
@@ -99,9 +103,9 @@ async def test_every_operation(client: entrance.Client, plane: EmbeddedPlane, id
 
         await exchange("Instance.CreateInstanceAdminKubeConfig", body={"expirationSeconds": "600"}, instance="demo")
         kubeconfig = (await plane.instance_connection()).to_kubeconfig(name="theirs").decode()
-        adopted = {"name": f"theirs-{own}", "alias": "Theirs", "kubeconfig": kubeconfig}
-        await exchange("Instance.AdoptInstance", body=adopted, varying=STATUS)
-        await exchange("Instance.DeleteInstance", name=f"theirs-{own}")  # it goes on without us
+        theirs = {"name": adopted, "alias": "Theirs", "kubeconfig": kubeconfig}
+        await exchange("Instance.AdoptInstance", body=theirs, varying=STATUS)
+        await exchange("Instance.DeleteInstance", name=adopted)  # it goes on without us
 
-        wish = {"metadata": {"name": fresh}, "spec": {"alias": "Fresh", "description": "A test."}}
+        wish = {"metadata": {"name": made}, "spec": {"alias": "Fresh", "description": "A test."}}
         await exchange("Instance.CreateInstance", body={"data": wish})
