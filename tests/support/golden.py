@@ -2,7 +2,7 @@
 
 They go through the entrance of the real plane. What differs from run to run is written as `<what it is>`, and all of
 that is decided here. A reply that changes is a change for everybody who reads it. If it is meant,
-`KAIRSHIP_WRITE_GOLDEN=1 pytest tests/e2e/golden` writes the files anew, and the difference is there to be read in the
+`KAIRSHIP_WRITE_GOLDEN=1 pytest …` writes the files anew, and the difference is there to be read in the
 commit.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from difflib import unified_diff
 from pathlib import Path
@@ -148,15 +148,20 @@ class Exchanges:
 
 @asynccontextmanager
 async def exchanges(
-    client: Client, *services: str, variables: dict[str, str], names: dict[str, str]
+    client: Client,
+    *services: str,
+    variables: dict[str, str],
+    names: dict[str, str],
+    elsewhere: Collection[str] = (),
 ) -> AsyncIterator[Exchanges]:
     """For all operations of these services that work: at the end, a golden file that nobody looked at is a mistake.
 
-    `variables` are those of most paths; `names` are names of this run by what stands for them in the files.
+    `variables` are those of most paths; `names` are names of this run by what stands for them in the files;
+    `elsewhere` are operations that another test exchanges, which has what they take.
     """
     found = Exchanges(client, variables, names)
     yield found
-    kept = {operation for operation in operations() if operation.partition(".")[0] in services}
+    kept = {each for each in operations() if each.partition(".")[0] in services} - set(elsewhere)
     assert kept == found.done, f"golden files that are not of any exchange: {sorted(kept - found.done)}"
 
 

@@ -9,6 +9,8 @@ from contextlib import aclosing
 import pytest
 import pytest_asyncio
 from protobuf.wkt import Empty
+from support.entrance_process import entrance_of
+from support.golden import Exchanges
 from support.services import INSTANCE, Api, discard, refused, until
 
 from kairship.apiserver.errors import Code, NotFound
@@ -332,10 +334,14 @@ async def test_instances_are_followed(api: Api, idle: str) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_an_instance_from_its_creation_to_its_end(api: Api) -> None:
+async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: EmbeddedPlane) -> None:
     """For real: the controllers of the plane make it, back it up, restore it and destroy it."""
-    name = f"life-{uuid.uuid4().hex[:8]}"
-    await api("Instance.CreateInstance", Instance, data=_wish(name, alias="Life", description="A test."))
+    own = uuid.uuid4().hex[:8]
+    name = f"life-{own}"
+    async with entrance_of(plane) as client:
+        exchange = Exchanges(client, variables={}, names={"own": own})
+        wish = {"metadata": {"name": name}, "spec": {"alias": "Life", "description": "A test."}}
+        await exchange("Instance.CreateInstance", body={"data": wish})
     steps: list[str] = []
     async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(120):
         async for event in events:
