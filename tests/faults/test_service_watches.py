@@ -45,7 +45,7 @@ async def behind_a_relay(api: Api, plane: EmbeddedPlane) -> AsyncIterator[tuple[
             yield name, relay
         finally:
             await relay.heal()
-            await discard(api, name)
+            await discard(api.world, name)
             await api.world.delete(kinds.SECRETS, name, namespace=NAMESPACE)
 
 

@@ -1,59 +1,184 @@
-"""Golden replies: the JSON of each operation, kept in `tests/contract/golden`, without what differs from run to run.
+"""Golden exchanges: each operation's request as a REST client sends it, and its reply, kept in `tests/contract/golden`.
 
-A reply that changes is a change for everybody who reads it. If it is meant, `KAIRSHIP_WRITE_GOLDEN=1 pytest …` writes
-the files anew, and the difference is there to be read in the commit.
+They go through the entrance of the real plane. What differs from run to run is written as `<what it is>`, and all of
+that is decided here. A reply that changes is a change for everybody who reads it. If it is meant,
+`KAIRSHIP_WRITE_GOLDEN=1 pytest …` writes the files anew, and the difference is there to be read in the
+commit.
 """
 
+import asyncio
 import json
 import os
 import re
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from protobuf import Message
+import yaml
 
-from kairship.wire import write
+from support.entrance import METHODS, Client
 
 FOLDER = Path(__file__).parent.parent / "contract" / "golden"
 WRITE = "KAIRSHIP_WRITE_GOLDEN"
+PATIENCE = 60.0
+SYNCED = "WATCH_EVENT_TYPE_SYNCED"
+"""The event after which a watch tells of changes."""
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
-_CHANGING = {"resourceVersion": "<version>", "creationTimestamp": "<time>", "deletionTimestamp": "<time>"}
+_RANDOM = re.compile(r"(-[2456789bcdfghjklmnpqrstvwxz]{5,10})+\b")
+"""How Kubernetes ends the names of what it makes."""
+_CHANGING = {
+    "resourceVersion": "<version>",
+    "creationTimestamp": "<time>",
+    "deletionTimestamp": "<time>",
+    "lastTransitionTime": "<time>",
+    "startTime": "<time>",
+    "pod-template-hash": "<random>",
+    "nodeName": "<node>",
+    "topology.kubernetes.io/zone": "<zone>",
+    "podIP": "<ip>",
+    "ip": "<ip>",
+    "token": "<secret>",
+    "certificate-authority-data": "<secret>",
+    "client-certificate-data": "<secret>",
+    "client-key-data": "<secret>",
+}
+_SECRET = re.compile(r"-----BEGIN|LS0tLS1|eyJ")
+"""What every certificate, key and token of the plane has in it."""
+
+JSON = Any
 
 
-def compare(operation: str, reply: Message[Any], *, without: frozenset[str] = frozenset(), **names: str) -> None:
-    """Hold a reply against its golden file. `names` are names of this run, by what stands for them in the file.
+def operations() -> set[str]:
+    """Those that have a golden file."""
+    return {path.stem for path in FOLDER.glob("*.json")}
 
-    `without` are fields that others write at the same time, as controllers do with a status.
+
+class Exchanges:
+    def __init__(self, client: Client, variables: dict[str, str], names: dict[str, str]) -> None:
+        self.done: set[str] = set()
+        self._client = client
+        self._variables = variables
+        self._names = names
+
+    async def __call__(
+        self,
+        operation: str,
+        /,
+        *,
+        query: dict[str, str] | None = None,
+        body: JSON = None,
+        only: Callable[[JSON], bool] | None = None,
+        varying: frozenset[str] = frozenset(),
+        when: Callable[[JSON], bool] | None = None,
+        **variables: str,
+    ) -> JSON:
+        """The reply. `variables` are those of the path.
+
+        `only`: items of a list of which others have a part. `varying`: fields that others write at the same time, as
+        controllers do with a status. `when`: ask again until it holds of the reply.
+        """
+        method = METHODS[operation]
+        route = method.routes[0]
+        values = self._variables | variables
+        path = re.sub(r"{(.+?)}", lambda found: quote(values[found[1]], safe=""), route.template)
+        ask = self._watched if method.streams else self._answered
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                reply = await ask(route.verb, path, query or {}, body)
+                if when is None or when(reply):
+                    break
+                await asyncio.sleep(0.1)
+        request = {"method": route.verb, "path": path, "query": query, "body": body}
+        shown = {
+            "request": self._steady({key: part for key, part in request.items() if part is not None}, frozenset()),
+            "reply": self._steady(_owned(reply, only) if only else reply, varying),
+        }
+        _hold(operation, shown)
+        self.done.add(operation)
+        return reply
+
+    async def _answered(self, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
+        reply = await self._client.request(verb, path, body, params=query)
+        assert reply.status == 200, reply.body
+        assert "Warning" not in reply.headers, f"a part of the request was not taken: {reply.headers['Warning']}"
+        return reply.json
+
+    async def _watched(self, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
+        """What a watch tells until it has told of all that is there."""
+        events = []
+        async with self._client.rest.request(verb, path, params=query, headers=self._client.headers) as reply:
+            assert reply.status == 200, await reply.text()
+            async for line in reply.content:
+                if line.startswith(b"data: "):
+                    events.append(json.loads(line.removeprefix(b"data: ")))
+                    if events[-1]["type"] == SYNCED:
+                        break
+        return events
+
+    def _steady(self, value: JSON, varying: frozenset[str]) -> JSON:
+        match value:
+            case dict():
+                return {key: self._steady_part(key, part, varying) for key, part in value.items()}
+            case list():
+                return [self._steady(part, varying) for part in value]
+            case str() if value.startswith("{"):
+                return json.dumps(self._steady(json.loads(value), varying), sort_keys=True)
+            case str() if value.startswith("apiVersion:"):
+                return yaml.safe_dump(self._steady(yaml.safe_load(value), varying), sort_keys=False)
+            case str():
+                for stands_for, name in self._names.items():
+                    value = value.replace(name, f"<{stands_for}>")
+                return _RANDOM.sub("-<random>", _PORT.sub("<address>", _TIME.sub("<time>", _UID.sub("<uid>", value))))
+            case _:
+                return value
+
+    def _steady_part(self, key: str, part: JSON, varying: frozenset[str]) -> JSON:
+        if key in varying:
+            return "<varies>"
+        if key in _CHANGING and part not in ("", "0", None):
+            return _CHANGING[key]
+        return self._steady(part, varying)
+
+
+@asynccontextmanager
+async def exchanges(
+    client: Client,
+    *services: str,
+    variables: dict[str, str],
+    names: dict[str, str],
+    elsewhere: Collection[str] = (),
+) -> AsyncIterator[Exchanges]:
+    """For all operations of these services that work: at the end, a golden file that nobody looked at is a mistake.
+
+    `variables` are those of most paths; `names` are names of this run by what stands for them in the files;
+    `elsewhere` are operations that another test exchanges, which has what they take.
     """
-    found = _steady(json.loads(write(reply)), names, without)
+    found = Exchanges(client, variables, names)
+    yield found
+    kept = {each for each in operations() if each.partition(".")[0] in services} - set(elsewhere)
+    assert kept == found.done, f"golden files that are not of any exchange: {sorted(kept - found.done)}"
+
+
+def _owned(reply: JSON, only: Callable[[JSON], bool]) -> JSON:
+    if isinstance(reply, list):
+        return [part for part in reply if only(part)]
+    return {
+        key: [each for each in part if only(each)] if isinstance(part, list) else part for key, part in reply.items()
+    }
+
+
+def _hold(operation: str, found: JSON) -> None:
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    assert not _SECRET.search(text), f"the exchange of {operation} has a secret in it"
     path = FOLDER / f"{operation}.json"
     if os.environ.get(WRITE):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        path.write_text(text)
     assert path.exists(), f"there is no {path.name}: write it with {WRITE}=1"
-    assert found == json.loads(path.read_text()), f"the reply of {operation} is not as it was"
-
-
-def _steady(value: Any, names: dict[str, str], without: frozenset[str]) -> Any:
-    match value:
-        case dict():
-            return {
-                key: _CHANGING[key]
-                if key in _CHANGING and part not in ("", "0", None)
-                else _steady(part, names, without)
-                for key, part in value.items()
-                if key not in without
-            }
-        case list():
-            return [_steady(part, names, without) for part in value]
-        case str() if value.startswith("{"):
-            return json.dumps(_steady(json.loads(value), names, without), sort_keys=True)
-        case str():
-            for stands_for, name in names.items():
-                value = value.replace(name, f"<{stands_for}>")
-            return _PORT.sub("<address>", _TIME.sub("<time>", _UID.sub("<uid>", value)))
-        case _:
-            return value
+    difference = "\n".join(unified_diff(path.read_text().splitlines(), text.splitlines(), "kept", "found", lineterm=""))
+    assert not difference, f"the exchange of {operation} is not as it was:\n{difference}"

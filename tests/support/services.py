@@ -100,11 +100,11 @@ def refused(code: Code, match: str | None = None) -> Iterator[pytest.ExceptionIn
     assert caught.value.code is code, f"{caught.value.code.name}: {caught.value.message}"
 
 
-async def discard(api: Api, name: str) -> None:
+async def discard(world: Client, name: str) -> None:
     """Delete an instance that nobody has a driver for, whatever still holds on to it."""
-    await api.world.delete(INSTANCE, name, missing_ok=True)
+    await world.delete(INSTANCE, name, missing_ok=True)
     with suppress(NotFound):  # once it is being deleted, nobody holds on to it anew
-        await api.world.patch(INSTANCE, name, {"metadata": {"finalizers": None}})
+        await world.patch(INSTANCE, name, {"metadata": {"finalizers": None}})
 
 
 @asynccontextmanager

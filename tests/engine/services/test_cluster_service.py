@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from protobuf.wkt import Empty
-from support import golden
 from support.our_kinds import SERVED, delete_when_allowed
 from support.services import Api, refused, until
 
@@ -113,11 +112,14 @@ async def test_members_are_listed_with_what_karmada_finds(api: Api) -> None:
 
 async def test_labels_and_places_of_members(api: Api) -> None:
     places = await api("Cluster.ListClustersLocationSummary", ListClustersLocationSummaryResponse, instance="demo")
-    places.locations = [each for each in places.locations if each.cluster in DEMO]
-    golden.compare("Cluster.ListClustersLocationSummary", places)
+    assert [(each.cluster, each.provider, each.zone) for each in places.locations if each.cluster in DEMO] == [
+        ("frankfurt", "aws", "eu-central-1a"),
+        ("frankfurt", "aws", "eu-central-1b"),
+        ("oregon", "gcp", "us-west1-a"),
+    ]
     labels = await api("Cluster.ListClustersLabels", ListClustersLabelsResponse, instance="demo")
-    labels.cluster_labels = [each for each in labels.cluster_labels if each.cluster in DEMO]
-    golden.compare("Cluster.ListClustersLabels", labels)
+    demos = {each.cluster: each.labels for each in labels.cluster_labels if each.cluster in DEMO}
+    assert demos == {name: {"kairship.io/demo": "true"} for name in DEMO}
 
 
 async def test_a_member_is_cordoned_labelled_and_uncordoned(api: Api) -> None:
@@ -173,7 +175,7 @@ async def test_clusters_that_can_join_and_why_others_cannot(api: Api, registry: 
     with refused(Code.NOT_FOUND, "register it first"):
         await api("Cluster.JoinCluster", Empty, instance="demo", name="nobody")
     by_role = await api("Cluster.ListClusters", ListClustersResponse, role=["test"], name=registry.own)
-    golden.compare("Cluster.ListClusters", by_role, own=registry.own)
+    assert _names(by_role.items) == [east]
     with refused(Code.NOT_FOUND):
         await api("Cluster.ListClusters", ListClustersResponse, instance="nobody")
 
@@ -185,7 +187,6 @@ async def test_a_cluster_joins_with_labels_and_taints_and_leaves(api: Api, regis
     joined = await api.world.get(MEMBERSHIP, name)
     assert joined["spec"]["instance"] == "demo"
     listed = await api("Cluster.ListJoinedClusters", ListJoinedClustersResponse, instance="demo", name=name)
-    golden.compare("Cluster.ListJoinedClusters", listed, own=registry.own)
     [shown] = listed.items
     assert shown.metadata is not None
     assert shown.metadata.labels["tier"] == "gold"
@@ -198,7 +199,6 @@ async def test_a_cluster_joins_with_labels_and_taints_and_leaves(api: Api, regis
     updated = await api(
         "Cluster.UpdateJoinedCluster", UpdateJoinedClusterResponse, instance="demo", name=name, cluster=plain
     )
-    golden.compare("Cluster.UpdateJoinedCluster", updated, own=registry.own)
     assert updated.cluster is not None
     assert updated.cluster.spec is not None
     assert updated.cluster.spec.taints == []
@@ -219,7 +219,6 @@ async def test_several_join_at_once_and_one_does_not_hinder_the_others(api: Api,
     reply = await api("Cluster.JoinClusters", JoinClustersResponse, instance="demo", clusters=[bad, good, "nobody"])
     assert [result.cluster for result in reply.results] == [bad, good, "nobody"]
     assert [bool(result.refusal) for result in reply.results] == [True, False, True]
-    golden.compare("Cluster.JoinClusters", reply, own=registry.own)
     with pytest.raises(NotFound):
         await api.world.get(MEMBERSHIP, bad)
 

@@ -9,7 +9,8 @@ from contextlib import aclosing
 import pytest
 import pytest_asyncio
 from protobuf.wkt import Empty
-from support import golden
+from support.entrance_process import entrance_of
+from support.golden import Exchanges
 from support.services import INSTANCE, Api, discard, refused, until
 
 from kairship.apiserver.errors import Code, NotFound
@@ -41,8 +42,6 @@ from kairship.resources import NAMESPACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-CONTROLLED = frozenset({"status", "finalizers"})
-"""What controllers write of an instance at the same time."""
 RUNNING = InstanceStatus.State.INSTANCE_STATE_RUNNING
 
 
@@ -54,7 +53,7 @@ async def idle(api: Api) -> AsyncIterator[str]:
     created = await api.world.create(INSTANCE, {"metadata": {"name": name}, "spec": spec})
     await until(lambda: _seen(api, name, created["metadata"]["resourceVersion"]), what="the instance in memory")
     yield name
-    await discard(api, name)
+    await discard(api.world, name)
 
 
 async def _seen(api: Api, name: str, version: str) -> Instance | None:
@@ -104,7 +103,7 @@ async def test_what_was_written_is_seen_by_the_very_next_read(api: Api) -> None:
         left = await api("Instance.ListInstances", ListInstancesResponse, name=name)
         states = [item.status.state for item in left.items if item.status]
         assert states in ([], [InstanceStatus.State.INSTANCE_STATE_TERMINAL])
-        await discard(api, name)
+        await discard(api.world, name)
 
 
 async def test_pages_and_order(api: Api, idle: str) -> None:
@@ -158,7 +157,6 @@ async def test_a_manifest_replaces_an_instance(api: Api, idle: str) -> None:
     del manifest["metadata"]["finalizers"]
     reply = await api(update, UpdateInstanceResponse, name=idle, data=json.dumps(manifest))
     assert json.loads(reply.data)["spec"]["alias"] == "Renamed"
-    golden.compare("Instance.UpdateInstance", reply, without=CONTROLLED, instance=idle)
     assert "example.com/keep" in json.loads(reply.data)["metadata"]["finalizers"]
     shown = await api("Instance.GetInstance", Instance, name=idle)
     assert shown.spec is not None
@@ -183,36 +181,33 @@ async def test_settings_are_those_of_the_spec(api: Api, idle: str) -> None:
     await api("Instance.UpdateInstanceFailover", Empty, instance=idle, enabled=True, timeout=timeout)
     assert any("failoverEvictionTimeout has no effect" in warning for warning in api.warnings)
     failover = await api("Instance.GetInstanceFailover", GetInstanceFailoverResponse, instance=idle)
-    golden.compare("Instance.GetInstanceFailover", failover)
     assert failover.timeout is not None
     assert failover.timeout.cluster_monitor_period == 7
     assert failover.timeout.graceful_eviction_timeout == 600  # 0 is the default
 
     timeout_of = DeschedulerTimeout(unschedulable_threshold=90)
     await api("Instance.UpdateInstanceDescheduler", Empty, instance=idle, enabled=True, timeout=timeout_of)
-    golden.compare(
-        "Instance.GetInstanceDescheduler",
-        await api("Instance.GetInstanceDescheduler", GetInstanceDeschedulerResponse, instance=idle),
-    )
+    descheduler = await api("Instance.GetInstanceDescheduler", GetInstanceDeschedulerResponse, instance=idle)
+    assert descheduler.enabled
+    assert descheduler.timeout is not None
+    assert descheduler.timeout.unschedulable_threshold == 90
     await api("Instance.UpdateInstanceMetricsAdapter", Empty, instance=idle, enabled=True)
-    golden.compare(
-        "Instance.GetInstanceMetricsAdapter",
-        await api("Instance.GetInstanceMetricsAdapter", GetInstanceMetricsAdapterResponse, instance=idle),
-    )
+    adapter = await api("Instance.GetInstanceMetricsAdapter", GetInstanceMetricsAdapterResponse, instance=idle)
+    assert adapter.enabled
     with refused(Code.INVALID_ARGUMENT, "clusterMonitorPeriodSeconds"):
         too_long = FailoverTimeout(cluster_monitor_period=86401)
         await api("Instance.UpdateInstanceFailover", Empty, instance=idle, timeout=too_long)
-    golden.compare(
-        "Instance.GetInstanceKarmadaConfig",
-        await api("Instance.GetInstanceKarmadaConfig", GetInstanceKarmadaConfigResponse),
-    )
+    config = await api("Instance.GetInstanceKarmadaConfig", GetInstanceKarmadaConfigResponse)
+    assert [(each.driver, each.versions) for each in config.drivers] == [
+        ("local", ["v1.18.2", "v1.18.1"]),
+        ("external", []),
+    ]
 
 
 async def test_changes_by_many_at_once_are_all_there(api: Api, idle: str) -> None:
     names = [f"b{number}" for number in range(4)]
     await asyncio.gather(*(api("Instance.CreateBackup", Backup, instance=idle, name=name) for name in names))
-    again = await api("Instance.CreateBackup", Backup, instance=idle, name="b0")
-    golden.compare("Instance.CreateBackup", again)
+    await api("Instance.CreateBackup", Backup, instance=idle, name="b0")  # again, which changes nothing
     found = await api("Instance.ListBackups", ListBackupsResponse, instance=idle)
     assert [backup.name for backup in found.items] == names
     assert {backup.phase for backup in found.items} == {Backup.Phase.RUNNING}
@@ -231,7 +226,6 @@ async def test_an_upgrade_is_a_newer_version_that_is_on_offer(api: Api, idle: st
         asked = await api("Instance.UpgradeInstance", Instance, name=idle, version="v1.18.2")
         assert asked.spec is not None
         assert asked.spec.version == "v1.18.2"
-    golden.compare("Instance.UpgradeInstance", asked, without=CONTROLLED, instance=idle)
     with refused(Code.INVALID_ARGUMENT, "not on offer"):
         await api("Instance.UpgradeInstance", Instance, name="demo", version="v9.9.9")
     with refused(Code.FAILED_PRECONDITION, r"v1\.18\.2 runs and v1\.18\.1 is older"):
@@ -277,11 +271,12 @@ async def test_a_kubeconfig_is_the_callers_own_and_ends(api: Api) -> None:
                 "Instance.CreateInstanceAdminKubeConfig", CreateInstanceAdminKubeConfigResponse, instance="nobody"
             )
     page = await admin.list(kinds.SERVICE_ACCOUNTS, namespace=NAMESPACE)
-    assert [
+    users = [
         item["metadata"]["annotations"]["kairship.io/user"]
         for item in page.items
         if item["metadata"]["name"].startswith("kairship-user-")
-    ] == ["alice"]
+    ]
+    assert users.count("alice") == 1
 
 
 async def test_a_karmada_is_adopted_by_its_kubeconfig(api: Api, plane: EmbeddedPlane) -> None:
@@ -308,7 +303,6 @@ async def test_a_karmada_is_adopted_by_its_kubeconfig(api: Api, plane: EmbeddedP
     adopted = await api(adopt, Instance, name=name, alias="Theirs", kubeconfig=kubeconfig)
     assert adopted.spec is not None
     assert adopted.spec.driver == "external"
-    golden.compare("Instance.AdoptInstance", adopted, without=CONTROLLED, instance=name)
     secrets = await api.world.list(kinds.SECRETS, namespace=NAMESPACE, label_selector="kairship.io/adopts=instance")
     [secret] = [item for item in secrets.items if name in item["metadata"]["name"]]
     [owner] = secret["metadata"]["ownerReferences"]
@@ -333,18 +327,21 @@ async def test_instances_are_followed(api: Api, idle: str) -> None:
             if event.type is WatchEventType.MODIFIED:
                 break
         await api("Instance.DeleteInstance", Empty, name=idle)
-        await discard(api, idle)
+        await discard(api.world, idle)
         async for event in events:
             if event.type is WatchEventType.DELETED:
                 break
 
 
 @pytest.mark.timeout(300)
-async def test_an_instance_from_its_creation_to_its_end(api: Api) -> None:
+async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: EmbeddedPlane) -> None:
     """For real: the controllers of the plane make it, back it up, restore it and destroy it."""
-    name = f"life-{uuid.uuid4().hex[:8]}"
-    created = await api("Instance.CreateInstance", Instance, data=_wish(name, alias="Life", description="A test."))
-    golden.compare("Instance.CreateInstance", created, instance=name)
+    own = uuid.uuid4().hex[:8]
+    name = f"life-{own}"
+    async with entrance_of(plane) as client:
+        exchange = Exchanges(client, variables={}, names={"own": own})
+        wish = {"metadata": {"name": name}, "spec": {"alias": "Life", "description": "A test."}}
+        await exchange("Instance.CreateInstance", body={"data": wish})
     steps: list[str] = []
     async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(120):
         async for event in events:

@@ -58,7 +58,7 @@ async def test_a_watch_that_has_died_hides_no_write(api: Api) -> None:
             assert await own.instances.get(name, call()) is not None
             assert name in {seen.metadata.name for seen in await own.instances.all(call())}
         finally:
-            await discard(api, name)
+            await discard(api.world, name)
         await own.instances.deleted(name, created["metadata"]["uid"], call())
         assert await own.instances.get(name, call()) is None
 
@@ -70,4 +70,4 @@ async def test_a_write_of_another_replica_arrives_by_the_watch(api: Api) -> None
         try:
             await until(lambda: own.instances.get(name, call()), what="the instance in memory", timeout=10)
         finally:
-            await discard(api, name)
+            await discard(api.world, name)

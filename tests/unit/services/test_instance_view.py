@@ -1,9 +1,10 @@
 """Instances as callers see them, and what their wishes become."""
 
 import datetime as dt
+import json
+from pathlib import Path
 
 import pytest
-from support import golden
 
 from kairship.apiserver.calls import Caller
 from kairship.apiserver.errors import InvalidArgument
@@ -19,16 +20,17 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     Instance,
     InstanceSpec,
     InstanceStatus,
-    ListInstancesResponse,
 )
-from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import ListBackupsResponse
+from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.resources import Condition, DriverName, InstanceState, Operation, ReadyCount, instance_status
 from kairship.resources import InstanceSpec as OwnSpec
 from kairship.resources import InstanceStatus as OwnStatus
 from kairship.resources.instance import BackupRequest
 from kairship.resources.instance import HostCluster as OwnHost
+from kairship.wire import write
 
+SHOWN_WHOLE = Path(__file__).parent / "instance_shown_whole.json"
 NOON = dt.datetime(2025, 6, 1, 12, tzinfo=dt.UTC)
 OFFERS = Offers((Offer(DriverName.OPERATOR, ("v1.18.2",)), Offer(DriverName.LOCAL, ("v1.18.2", "v1.18.1")), EXTERNAL))
 State = InstanceStatus.State
@@ -95,9 +97,16 @@ FULL = SeenInstance(
 
 def test_an_instance_is_shown_whole() -> None:
     shown = instance_view(FULL)
-    golden.compare("Instance.GetInstance", shown)
-    golden.compare("Instance.ListInstances", ListInstancesResponse(items=[shown]))
-    golden.compare("Instance.ListBackups", ListBackupsResponse(items=backups_of(FULL)))
+    assert json.loads(write(shown)) == json.loads(SHOWN_WHOLE.read_text())
+    done, running = backups_of(FULL)
+    assert done == Backup(
+        name="monday",
+        phase=Backup.Phase.COMPLETED,
+        taken_at=int(NOON.timestamp()),
+        version="v1.18.2",
+        size=1024,
+    )
+    assert running == Backup(name="now", phase=Backup.Phase.RUNNING)
 
 
 def seen(state: InstanceState | None, *, deleting: bool = False) -> SeenInstance:

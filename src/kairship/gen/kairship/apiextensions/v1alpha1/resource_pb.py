@@ -324,7 +324,7 @@ class CreateCustomResourceRequest(Message[_CreateCustomResourceRequestFields]):
             string resource = 5;
             ```
         data:
-            The custom resource as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The custom resource as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 6;
@@ -610,7 +610,7 @@ class UpdateCustomResourceRequest(Message[_UpdateCustomResourceRequestFields]):
             string name = 6;
             ```
         data:
-            The custom resource as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The custom resource as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 7;

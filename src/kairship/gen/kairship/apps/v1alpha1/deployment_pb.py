@@ -453,7 +453,7 @@ class CreateDeploymentRequest(Message[_CreateDeploymentRequestFields]):
             string namespace = 2;
             ```
         data:
-            The Deployment as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Deployment as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -667,7 +667,7 @@ class UpdateDeploymentRequest(Message[_UpdateDeploymentRequestFields]):
             string name = 3;
             ```
         data:
-            The Deployment as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Deployment as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

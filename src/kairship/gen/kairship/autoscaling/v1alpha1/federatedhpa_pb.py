@@ -620,7 +620,7 @@ class CreateFederatedHPARequest(Message[_CreateFederatedHPARequestFields]):
             string namespace = 2;
             ```
         data:
-            The FederatedHPA as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The FederatedHPA as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -864,7 +864,7 @@ class UpdateFederatedHPARequest(Message[_UpdateFederatedHPARequestFields]):
             string name = 3;
             ```
         data:
-            The FederatedHPA as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The FederatedHPA as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

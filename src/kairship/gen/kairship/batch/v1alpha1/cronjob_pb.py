@@ -564,7 +564,7 @@ class CreateCronJobRequest(Message[_CreateCronJobRequestFields]):
             string namespace = 2;
             ```
         data:
-            The CronJob as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The CronJob as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;

@@ -525,7 +525,7 @@ class CreateJobRequest(Message[_CreateJobRequestFields]):
             string namespace = 2;
             ```
         data:
-            The Job as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Job as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;

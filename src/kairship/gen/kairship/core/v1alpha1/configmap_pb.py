@@ -403,7 +403,7 @@ class CreateConfigMapRequest(Message[_CreateConfigMapRequestFields]):
             string namespace = 2;
             ```
         data:
-            The ConfigMap as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The ConfigMap as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -617,7 +617,7 @@ class UpdateConfigMapRequest(Message[_UpdateConfigMapRequestFields]):
             string name = 3;
             ```
         data:
-            The ConfigMap as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The ConfigMap as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

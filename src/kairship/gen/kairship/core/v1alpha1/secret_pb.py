@@ -413,7 +413,7 @@ class CreateSecretRequest(Message[_CreateSecretRequestFields]):
             string namespace = 2;
             ```
         data:
-            The Secret as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Secret as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -627,7 +627,7 @@ class UpdateSecretRequest(Message[_UpdateSecretRequestFields]):
             string name = 3;
             ```
         data:
-            The Secret as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Secret as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

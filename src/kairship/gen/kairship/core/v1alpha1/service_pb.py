@@ -591,7 +591,7 @@ class CreateServiceRequest(Message[_CreateServiceRequestFields]):
             string namespace = 2;
             ```
         data:
-            The Service as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Service as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -805,7 +805,7 @@ class UpdateServiceRequest(Message[_UpdateServiceRequestFields]):
             string name = 3;
             ```
         data:
-            The Service as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Service as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;
@@ -1035,7 +1035,7 @@ class CreateWorkloadServiceRequest(Message[_CreateWorkloadServiceRequestFields])
             string kind_name = 4;
             ```
         data:
-            The Service as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Service as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 5;

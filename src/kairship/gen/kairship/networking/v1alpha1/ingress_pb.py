@@ -861,7 +861,7 @@ class CreateIngressRequest(Message[_CreateIngressRequestFields]):
             string namespace = 2;
             ```
         data:
-            The Ingress as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Ingress as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -1083,7 +1083,7 @@ class UpdateIngressRequest(Message[_UpdateIngressRequestFields]):
             string name = 3;
             ```
         data:
-            The Ingress as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The Ingress as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

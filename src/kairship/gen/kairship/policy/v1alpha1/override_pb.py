@@ -420,7 +420,7 @@ class CreateOverridePolicyRequest(Message[_CreateOverridePolicyRequestFields]):
             string namespace = 2;
             ```
         data:
-            The OverridePolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The OverridePolicy as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -664,7 +664,7 @@ class UpdateOverridePolicyRequest(Message[_UpdateOverridePolicyRequestFields]):
             string name = 3;
             ```
         data:
-            The OverridePolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The OverridePolicy as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

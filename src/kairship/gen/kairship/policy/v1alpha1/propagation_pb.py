@@ -503,7 +503,7 @@ class CreatePropagationPolicyRequest(Message[_CreatePropagationPolicyRequestFiel
             string namespace = 2;
             ```
         data:
-            The PropagationPolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The PropagationPolicy as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 3;
@@ -747,7 +747,7 @@ class UpdatePropagationPolicyRequest(Message[_UpdatePropagationPolicyRequestFiel
             string name = 3;
             ```
         data:
-            The PropagationPolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+            The PropagationPolicy as JSON or YAML. If it names a namespace, it must be that of the path.
 
             ```proto
             string data = 4;

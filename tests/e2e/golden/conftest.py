@@ -1,0 +1,46 @@
+"""The entrance of the plane, and the API servers behind it to bring about what is asked for."""
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+from support import entrance
+from support.entrance_process import entrance_of
+
+from kairship.embedded import EmbeddedPlane
+from kairship.kube import Client, kinds
+
+
+@pytest.fixture
+def own() -> str:
+    """Part of every name of a test."""
+    return f"g{uuid.uuid4().hex[:7]}"
+
+
+@pytest.fixture
+async def client(plane: EmbeddedPlane) -> AsyncIterator[entrance.Client]:
+    async with entrance_of(plane) as client:
+        yield client
+
+
+@pytest.fixture
+async def world(plane: EmbeddedPlane) -> AsyncIterator[Client]:
+    """The global cluster."""
+    async with Client(await plane.global_connection()) as client:
+        yield client
+
+
+@pytest.fixture
+async def demo(plane: EmbeddedPlane) -> AsyncIterator[Client]:
+    """The demo instance."""
+    async with Client(await plane.instance_connection()) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(demo: Client, own: str) -> AsyncIterator[str]:
+    """Of the demo instance."""
+    name = f"shop-{own}"
+    await demo.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+    yield name
+    await demo.delete(kinds.NAMESPACES, name)

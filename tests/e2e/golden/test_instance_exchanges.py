@@ -1,0 +1,102 @@
+"""Every operation of the Instance service.
+
+Most of them are on an instance that the controllers of the plane have no driver for: it stays as services write it.
+To create one that they do have a driver for takes them half a minute: a test of the engine does, and exchanges that.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from support import entrance
+from support.entrance_process import eventually
+from support.golden import exchanges
+from support.our_kinds import SERVED
+from support.services import discard
+
+from kairship.embedded import EmbeddedPlane
+from kairship.kube import Client
+
+INSTANCE = SERVED["Instance"]
+STATUS = frozenset({"status"})
+"""What controllers write of an instance at the same time."""
+BACKUP = {
+    "name": "monday",
+    "phase": "Completed",
+    "takenAt": "2025-06-01T12:00:00Z",
+    "version": "v1.18.2",
+    "sizeBytes": 1024,
+    "sha256": "0" * 64,
+}
+
+
+@pytest.fixture
+async def idle(world: Client, own: str) -> AsyncIterator[str]:
+    """Controllers have said of it what they have to say; it has a backup, as far as anybody knows."""
+    name = f"idle-{own}"
+    spec = {"driver": "operator", "alias": "Idle", "backups": [{"name": "monday"}]}
+    await world.create(INSTANCE, {"metadata": {"name": name, "labels": {"team": "core"}}, "spec": spec})
+
+    async def reported() -> bool:
+        found = await world.get(INSTANCE, name)
+        conditions = {condition["type"] for condition in found.get("status", {}).get("conditions", ())}
+        return {"Created", "Ready"} <= conditions
+
+    await eventually(reported)
+    await world.patch(INSTANCE, name, {"status": {"backups": [BACKUP]}}, subresource="status")
+    yield name
+    await discard(world, name)
+
+
+@pytest.fixture
+async def theirs(world: Client, own: str) -> AsyncIterator[str]:
+    """The name of one that is adopted."""
+    name = f"theirs-{own}"
+    yield name
+    await world.delete(INSTANCE, name, missing_ok=True)
+
+
+def is_well(found: dict[str, Any]) -> bool:
+    return {condition["status"] for condition in found["status"]["conditions"]} == {"True"}
+
+
+async def test_every_operation(client: entrance.Client, plane: EmbeddedPlane, idle: str, theirs: str, own: str) -> None:
+    where = {"instance": idle, "name": idle}
+    async with exchanges(
+        client, "Instance", variables=where, names={"own": own}, elsewhere={"Instance.CreateInstance"}
+    ) as exchange:
+        await exchange("Instance.ListBackups", when=lambda found: found["items"][0]["phase"] == "PHASE_COMPLETED")
+        await exchange("Instance.GetInstance", name="demo", when=is_well)
+        await exchange("Instance.ListInstances", query={"name": own, "sortBy": "field_name"}, varying=STATUS)
+        await exchange("Instance.WatchInstances", query={"name": idle}, varying=STATUS)
+        await exchange("Instance.GetInstanceJSON", varying=STATUS)
+        manifest = {
+            "apiVersion": "kairship.io/v1alpha1",
+            "kind": "Instance",
+            "metadata": {"name": idle, "labels": {"team": "edge"}},
+            "spec": {"driver": "operator", "alias": "Idle", "backups": [{"name": "monday"}]},
+        }
+        await exchange("Instance.UpdateInstance", body={"data": json.dumps(manifest)}, varying=STATUS)
+        await exchange("Instance.GetInstanceKarmadaConfig")
+        await exchange("Instance.UpgradeInstance", body={"version": "v1.18.2"}, varying=STATUS)
+
+        timeout = {"clusterMonitorPeriod": 7}
+        await exchange("Instance.UpdateInstanceFailover", body={"enabled": True, "timeout": timeout})
+        await exchange("Instance.GetInstanceFailover")
+        threshold = {"unschedulableThreshold": 90}
+        await exchange("Instance.UpdateInstanceDescheduler", body={"enabled": True, "timeout": threshold})
+        await exchange("Instance.GetInstanceDescheduler")
+        await exchange("Instance.UpdateInstanceMetricsAdapter", body={"enabled": True})
+        await exchange("Instance.GetInstanceMetricsAdapter")
+
+        await exchange("Instance.CreateBackup", body={"name": "tuesday"})
+        await exchange("Instance.DeleteBackup", name="tuesday")
+        restore = {"request": "after-the-accident"}
+        await exchange("Instance.RestoreInstance", body=restore, varying=STATUS, name="monday")
+
+        await exchange("Instance.CreateInstanceAdminKubeConfig", body={"expirationSeconds": "600"}, instance="demo")
+        kubeconfig = (await plane.instance_connection()).to_kubeconfig(name="theirs").decode()
+        wish = {"name": theirs, "alias": "Theirs", "kubeconfig": kubeconfig}
+        await exchange("Instance.AdoptInstance", body=wish, varying=STATUS)
+        await exchange("Instance.DeleteInstance", name=theirs)  # it goes on without us

@@ -1,0 +1,92 @@
+"""Every operation of the Apps service and those of Core that work, on one workload and what is found about it."""
+
+import json
+from typing import Any
+
+from support import entrance
+from support.entrance_process import eventually
+from support.golden import exchanges
+from support.manifests import deployment, in_yaml, policy
+
+from kairship.embedded import EmbeddedPlane
+from kairship.kube import Client, NotFound, kinds
+
+CLUSTERS = ["frankfurt", "oregon"]
+
+
+def runs(found: dict[str, Any]) -> bool:
+    placed = found["status"]["clusters"]
+    settled = found["status"]["state"] == "WORKLOAD_STATE_RUNNING" and found["status"]["readyReplicas"] == 2
+    return settled and len(placed) == len(CLUSTERS) and all(each["applied"] for each in placed)
+
+
+def rolled_out(found: dict[str, Any]) -> bool:
+    reasons = {each["reason"] for item in found["items"] for each in item["status"]["conditions"]}
+    return reasons == {"MinimumReplicasAvailable", "NewReplicaSetAvailable"}
+
+
+async def test_every_operation(
+    client: entrance.Client, plane: EmbeddedPlane, demo: Client, namespace: str, own: str
+) -> None:
+    name = f"web-{own}"
+    where = {"instance": "demo", "namespace": namespace, "cluster": "frankfurt", "name": name}
+    async with exchanges(client, "Apps", "Core", variables=where, names={"own": own}) as exchange:
+        # Placed by nobody yet: so nobody else writes it.
+        await exchange("Apps.CreateDeployment", body={"data": json.dumps(deployment(name))})
+        await exchange("Apps.GetDeploymentJSON")
+        await exchange("Apps.PatchDeployment", body={"data": '{"spec": {"replicas": 3}}'})
+        await exchange("Apps.UpdateDeployment", body={"data": in_yaml(deployment(name, replicas=1))})
+        await exchange("Apps.PauseDeployment")
+        await exchange("Apps.ResumeDeployment")
+        await exchange("Apps.RestartDeployment")
+        await exchange("Apps.WatchDeployments", query={"namespace": namespace})
+
+        await demo.create(kinds.PROPAGATION_POLICIES, policy(name, clusters=CLUSTERS), namespace=namespace)
+        await exchange("Apps.GetDeployment", when=runs)
+        await exchange("Apps.ListDeployments", query={"phase": "RUNNING", "sortBy": "field_name", "sortDir": "asc"})
+        await exchange("Apps.ListInstanceDeployments", query={"name": name, "page": "1", "pageSize": "10"})
+        await exchange(
+            "Core.ListPodsForMemberCluster",
+            query={"kind": "Deployment", "kindName": name, "phase": "Running"},
+            when=lambda found: bool(found["items"]),
+        )
+        await _note(demo, namespace, own)
+        await exchange("Core.ListEvents", query={"kind": "ConfigMap", "kindName": f"settings-{own}", "type": "Warning"})
+        await exchange("Core.ListInstanceEvents", query={"kind": "ConfigMap", "name": own})
+        await exchange("Core.ListInstanceEventKinds", only=lambda kind: kind in ("ConfigMap", "ResourceBinding"))
+
+        async with Client(await plane.members.connection("frankfurt")) as member:
+            await _without_us(member, namespace, f"old-{own}")
+        await exchange("Apps.ListMemberClusterDeployments", query={"name": "old"}, when=rolled_out)
+        await exchange("Apps.ListMemberClusterAllDeployments", query={"namespace": namespace, "name": "old"})
+        await exchange("Apps.PromoteMemberClusterDeployment", body={"services": [f"old-{own}"]}, name=f"old-{own}")
+        await exchange("Apps.DeleteDeployment")
+
+
+async def _note(demo: Client, namespace: str, own: str) -> None:
+    """An event about something that nobody else writes events about."""
+    event = {
+        "metadata": {"name": f"note-{own}"},
+        "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", "name": f"settings-{own}", "namespace": namespace},
+        "reason": "Unreadable",
+        "message": "a setting has no value",
+        "source": {"component": "shop", "host": "till-1"},
+        "lastTimestamp": "2025-06-01T12:00:00Z",
+        "type": "Warning",
+    }
+    await demo.create(kinds.EVENTS, event, namespace=namespace)
+
+
+async def _without_us(member: Client, namespace: str, name: str) -> None:
+    """A Deployment that was made in a member. It has no pods: to tell of it takes none."""
+
+    async def brought() -> bool:  # by Karmada
+        try:
+            return bool(await member.get(kinds.NAMESPACES, namespace))
+        except NotFound:
+            return False
+
+    await eventually(brought)
+    service = {"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}}
+    await member.create(kinds.SERVICES, service, namespace=namespace)
+    await member.create(kinds.DEPLOYMENTS, deployment(name, replicas=0), namespace=namespace)
