@@ -262,7 +262,7 @@ export type CreateCustomResourceRequest = Message<"kairship.apiextensions.v1alph
   resource: string;
 
   /**
-   * The custom resource as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The custom resource as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 6;
    */
@@ -479,7 +479,7 @@ export type UpdateCustomResourceRequest = Message<"kairship.apiextensions.v1alph
   name: string;
 
   /**
-   * The custom resource as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The custom resource as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 7;
    */

@@ -342,7 +342,7 @@ export type CreateDeploymentRequest = Message<"kairship.apps.v1alpha1.CreateDepl
   namespace: string;
 
   /**
-   * The Deployment as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Deployment as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -496,7 +496,7 @@ export type UpdateDeploymentRequest = Message<"kairship.apps.v1alpha1.UpdateDepl
   name: string;
 
   /**
-   * The Deployment as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Deployment as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */

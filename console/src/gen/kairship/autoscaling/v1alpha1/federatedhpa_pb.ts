@@ -487,7 +487,7 @@ export type CreateFederatedHPARequest = Message<"kairship.autoscaling.v1alpha1.C
   namespace: string;
 
   /**
-   * The FederatedHPA as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The FederatedHPA as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -660,7 +660,7 @@ export type UpdateFederatedHPARequest = Message<"kairship.autoscaling.v1alpha1.U
   name: string;
 
   /**
-   * The FederatedHPA as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The FederatedHPA as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */

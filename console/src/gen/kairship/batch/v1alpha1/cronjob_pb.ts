@@ -438,7 +438,7 @@ export type CreateCronJobRequest = Message<"kairship.batch.v1alpha1.CreateCronJo
   namespace: string;
 
   /**
-   * The CronJob as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The CronJob as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */

@@ -412,7 +412,7 @@ export type CreateJobRequest = Message<"kairship.batch.v1alpha1.CreateJobRequest
   namespace: string;
 
   /**
-   * The Job as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Job as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */

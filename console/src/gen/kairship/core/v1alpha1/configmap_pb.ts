@@ -305,7 +305,7 @@ export type CreateConfigMapRequest = Message<"kairship.core.v1alpha1.CreateConfi
   namespace: string;
 
   /**
-   * The ConfigMap as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The ConfigMap as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -459,7 +459,7 @@ export type UpdateConfigMapRequest = Message<"kairship.core.v1alpha1.UpdateConfi
   name: string;
 
   /**
-   * The ConfigMap as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The ConfigMap as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */

@@ -315,7 +315,7 @@ export type CreateSecretRequest = Message<"kairship.core.v1alpha1.CreateSecretRe
   namespace: string;
 
   /**
-   * The Secret as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Secret as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -469,7 +469,7 @@ export type UpdateSecretRequest = Message<"kairship.core.v1alpha1.UpdateSecretRe
   name: string;
 
   /**
-   * The Secret as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Secret as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */

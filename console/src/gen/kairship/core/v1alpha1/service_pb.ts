@@ -458,7 +458,7 @@ export type CreateServiceRequest = Message<"kairship.core.v1alpha1.CreateService
   namespace: string;
 
   /**
-   * The Service as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Service as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -612,7 +612,7 @@ export type UpdateServiceRequest = Message<"kairship.core.v1alpha1.UpdateService
   name: string;
 
   /**
-   * The Service as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Service as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */
@@ -780,7 +780,7 @@ export type CreateWorkloadServiceRequest = Message<"kairship.core.v1alpha1.Creat
   kindName: string;
 
   /**
-   * The Service as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Service as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 5;
    */

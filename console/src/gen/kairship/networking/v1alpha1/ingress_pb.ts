@@ -616,7 +616,7 @@ export type CreateIngressRequest = Message<"kairship.networking.v1alpha1.CreateI
   namespace: string;
 
   /**
-   * The Ingress as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Ingress as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -777,7 +777,7 @@ export type UpdateIngressRequest = Message<"kairship.networking.v1alpha1.UpdateI
   name: string;
 
   /**
-   * The Ingress as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The Ingress as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */

@@ -314,7 +314,7 @@ export type CreateOverridePolicyRequest = Message<"kairship.policy.v1alpha1.Crea
   namespace: string;
 
   /**
-   * The OverridePolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The OverridePolicy as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -487,7 +487,7 @@ export type UpdateOverridePolicyRequest = Message<"kairship.policy.v1alpha1.Upda
   name: string;
 
   /**
-   * The OverridePolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The OverridePolicy as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */

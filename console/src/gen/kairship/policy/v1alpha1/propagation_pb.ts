@@ -379,7 +379,7 @@ export type CreatePropagationPolicyRequest = Message<"kairship.policy.v1alpha1.C
   namespace: string;
 
   /**
-   * The PropagationPolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The PropagationPolicy as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 3;
    */
@@ -552,7 +552,7 @@ export type UpdatePropagationPolicyRequest = Message<"kairship.policy.v1alpha1.U
   name: string;
 
   /**
-   * The PropagationPolicy as JSON or YAML. The namespace of the path counts, whatever it says itself.
+   * The PropagationPolicy as JSON or YAML. If it names a namespace, it must be that of the path.
    *
    * @generated from field: string data = 4;
    */
