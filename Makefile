@@ -14,6 +14,7 @@ down: $(STAMP)  ## stop the plane, keep its data
 
 test: lint  ## everything CI runs
 	$(BIN)/kairship engine build --group plane --group test --group gen
+	PYTHONPATH=tests $(BIN)/python -m support.informer
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 15
 
 soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes
@@ -49,4 +50,4 @@ $(STAMP): requirements.txt pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) console/node_modules .mypy_cache .ruff_cache .pytest_cache

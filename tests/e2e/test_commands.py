@@ -195,8 +195,11 @@ def test_up_repairs_what_was_killed_and_what_hangs(plane: Plane) -> None:
     os.kill(killed, signal.SIGKILL)
     told = plane.json("up")
     assert not told["already_running"]
-    assert {"member-frankfurt/kwok", "instance-demo/kube-apiserver"} <= set(told["repaired"])
+    assert "member-frankfurt/kwok" in told["repaired"]
     assert not psutil.pid_exists(hanging)
+    # Whether `up` or the supervisor was the first to start it again is a matter of who was faster.
+    assert plane.pid("instance-demo/kube-apiserver") != killed
+    assert all(process["state"] == "ready" for process in plane.json("status")["processes"])
 
 
 async def test_up_puts_back_what_was_deleted(plane: Plane) -> None:

@@ -1,6 +1,7 @@
 """client-go's informer as a process: what Kubernetes' own clients make of what they are served.
 
-The program is in `tests/informer`. It is built once per version of its sources, into the cache of the engine.
+The program is in `tests/informer`. It is built once per version of its sources, into the cache of the engine, by
+`python -m support.informer`: compiling client-go takes longer than a test may wait.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from kairship.engine.cache import Cache
-from kairship.engine.pins import BUILD_FLAGS
+from kairship.engine.pins import BUILD_FLAGS, Catalogue
 from kairship.kube import Resource
 
 _SOURCES = Path(__file__).parent.parent / "informer"
@@ -43,8 +44,9 @@ def build() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
             partial = binary.with_suffix(".partial")
-            # The flags of the engine's own build: what it has compiled is not compiled again.
-            command = [_go(cache), "build", *BUILD_FLAGS, "-o", str(partial), "."]
+            # The flags and tags of the engine's own build: what it has compiled is not compiled again.
+            tags = ",".join(Catalogue.load().find("kube-apiserver").pinned.module.tags)
+            command = [_go(cache), "build", *BUILD_FLAGS, "-tags", tags, "-o", str(partial), "."]
             environment = {**os.environ, "CGO_ENABLED": "0"}
             subprocess.run(command, cwd=_SOURCES, env=environment, check=True, timeout=_BUILD_TIMEOUT)
             partial.rename(binary)
@@ -119,3 +121,7 @@ current-context: x
         process.kill()
         await process.wait()
         await reading
+
+
+if __name__ == "__main__":
+    build()
