@@ -103,7 +103,10 @@ def test_interruptions_and_strangers(tmp_path: Path) -> None:
             assert f"port {port} is taken by" in failed
             assert f"(pid {os.getpid()})" in failed
             assert f"log: {plane.data_dir}/logs/" in failed
-            assert f"port {port}" in plane("doctor", expect=1).stdout
+            # Between two attempts the reason is told; in the instant of an attempt the process is just starting.
+            deadline = time.monotonic() + 30
+            while f"port {port}" not in (told_by := plane("doctor", expect=1).stdout):
+                assert time.monotonic() < deadline, told_by
         assert plane.json("up")["instance_server"] == completed["instance_server"]
 
 
