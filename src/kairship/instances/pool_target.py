@@ -12,6 +12,7 @@ because the Secret or the object is gone or the kubeconfig is refused, is closed
 import asyncio
 import traceback
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -202,9 +203,11 @@ class Target:
     async def _drop_clients(self) -> None:
         dropped = (self._client, self._prober)
         self._client = self._prober = self._in_use = None
-        for client in dropped:
-            if client is not None:
-                await client.close()
+        # Each of them, also when this is cancelled while the first is being closed.
+        async with AsyncExitStack() as closing:
+            for client in dropped:
+                if client is not None:
+                    closing.push_async_callback(client.close)
 
     async def _probe_for_ever(self) -> None:
         while self._prober is not None:
