@@ -13,6 +13,7 @@ down: $(STAMP)  ## stop the plane, keep its data
 	$(BIN)/kairship down
 
 test: lint  ## everything CI runs
+	tests/install-servers.sh
 	$(BIN)/kairship engine build --group plane --group test --group gen
 	PYTHONPATH=tests $(BIN)/python -m support.informer
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 15
