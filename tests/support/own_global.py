@@ -13,11 +13,11 @@ from functools import partial
 
 from kairship import resources
 from kairship.controllers import rbac
-from kairship.controllers.global_cluster import resource_of
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, KubeError, kinds
+from kairship.reconcile import resource_of
 from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
 

@@ -13,8 +13,8 @@ from kairship.access.bindings import Binding
 from kairship.access.freshness import Freshness
 from kairship.access.holdings import Holdings
 from kairship.access.storing import BINDING
-from kairship.kube import Client, KubeError, Resource
-from kairship.reconcile import Change, Clock, MetadataOnly, Metrics, Pace, Reflector, Selection
+from kairship.kube import Client, KubeError
+from kairship.reconcile import Change, Clock, MetadataOnly, Metrics, Pace, Reflector, Selection, resource_of
 from kairship.resources import INSTANCES
 
 PROBE_EVERY = 2.0
@@ -23,7 +23,7 @@ PROBE_TIMEOUT = 3.0
 _PACE = Pace(watch_timeout=60.0, inactivity_timeout=90.0)
 
 
-INSTANCE = Resource.of(INSTANCES.api_version, INSTANCES.plural, kind=INSTANCES.kind, namespaced=False)
+INSTANCE = resource_of(INSTANCES)
 
 
 class Feed:

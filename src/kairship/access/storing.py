@@ -13,14 +13,15 @@ import msgspec
 
 from kairship.access.bindings import Binding
 from kairship.access.delivery import Delivered, Delivery, Everything
-from kairship.kube import Client, Conflict, Invalid, Resource
+from kairship.kube import Client, Conflict, Invalid
+from kairship.reconcile import resource_of
 from kairship.resources import ACCESS_BINDINGS, AccessBindingSpec
 
 FIELD_MANAGER = "kairship-ghippo-webhook"
 TIMEOUT = 10.0
 _AT_ONCE = 8
 
-BINDING = Resource.of(ACCESS_BINDINGS.api_version, ACCESS_BINDINGS.plural, kind=ACCESS_BINDINGS.kind, namespaced=False)
+BINDING = resource_of(ACCESS_BINDINGS)
 
 
 class Known(Protocol):

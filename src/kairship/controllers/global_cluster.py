@@ -3,28 +3,22 @@
 Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
 """
 
-import hashlib
 from collections.abc import Iterable
 
 import msgspec
 
-from kairship.kube import Client, Resource, kinds
-from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection
+from kairship.instances.pool_sources import fingerprint
+from kairship.kube import Client, kinds
+from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
     INSTANCES,
     MEMBERSHIPS,
     NAMESPACE,
-    Definition,
     DriverName,
     InstanceSpec,
     InstanceStatus,
     SecretReference,
 )
-
-
-def resource_of(definition: Definition) -> Resource:
-    return Resource.of(definition.api_version, definition.plural, kind=definition.kind, namespaced=False)
-
 
 INSTANCE = resource_of(INSTANCES)
 MEMBERSHIP = resource_of(MEMBERSHIPS)
@@ -69,7 +63,7 @@ class SecretFingerprint(msgspec.Struct):
 
     def __post_init__(self) -> None:
         if isinstance(self.data, dict):
-            self.data = hashlib.sha256(msgspec.json.encode(self.data, order="sorted")).hexdigest()
+            self.data = fingerprint(msgspec.json.encode(self.data, order="sorted"))
 
 
 class GlobalCluster:

@@ -13,7 +13,6 @@ from typing import Any
 
 from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
-from kairship.controllers.global_cluster import resource_of
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
 from kairship.embedded import entrance
@@ -21,6 +20,7 @@ from kairship.embedded.home import Home
 from kairship.engine import Engine
 from kairship.instances.drivers.waiting import until
 from kairship.kube import Client, Connection, NotFound, TooManyRequests
+from kairship.reconcile import resource_of
 from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
 
@@ -57,7 +57,7 @@ async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
 async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Home, engine: Engine) -> list[ProcessSpec]:
     """What runs the plane, which makes instances with this engine. Writes the kubeconfigs that they read."""
     ports = await supervisor.allocate_ports(GROUP, _PORTS)
-    await reach(supervisor, home)
+    await asyncio.to_thread(entrance.prepare, home, ports)
     directory = home.roles
     kubernetes.ensure_user(plane, "token-keeper", common_name=_KEEPER)
     for account in _ACCOUNTS:

@@ -15,7 +15,6 @@ from kairship.ghippo import registry
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import GhippoError
 from kairship.ghippo.identifiers import Now, now
-from kairship.kube import Conflict, NotFound, Resource
 from kairship.reconcile import (
     DONE,
     Clock,
@@ -30,6 +29,7 @@ from kairship.reconcile import (
     Watch,
     jittered,
     own_key,
+    resource_of,
 )
 from kairship.resources import (
     REGISTRATIONS,
@@ -43,7 +43,7 @@ from kairship.resources import (
 from kairship.resources.registration import WorkspaceReference
 
 NAME = Writer.GHIPPO.value.removeprefix("kairship-")
-REGISTRATION = Resource.of(REGISTRATIONS.api_version, REGISTRATIONS.plural, kind=REGISTRATIONS.kind, namespaced=False)
+REGISTRATION = resource_of(REGISTRATIONS)
 _PRODUCT, _INSTANCE, _NAMESPACE = "kairship", "instance", "namespace"
 _AGAIN = 60.0
 _STALE = 0.2
@@ -137,15 +137,7 @@ class _Reconciler:
         )
         if status == before:
             return True
-        patch = {
-            "metadata": {"name": read.name, "uid": read.uid, "resourceVersion": read.resource_version},
-            "status": msgspec.to_builtins(status),
-        }
-        try:
-            await context.owner.apply(REGISTRATION, patch, subresource="status")
-        except (Conflict, NotFound):
-            return False
-        return True
+        return await context.owner.apply_status(REGISTRATION, read, status)
 
 
 def _registration_of(instance: str) -> str:

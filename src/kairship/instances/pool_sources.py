@@ -10,9 +10,9 @@ import os
 
 import msgspec
 
-from kairship.kube import Client, ConfigError, Connection, Resource, kinds
-from kairship.reconcile import Metadata, Selection
-from kairship.resources import CLUSTERS, INSTANCES, KUBECONFIG, NAMESPACE, Definition, SecretReference
+from kairship.kube import Client, ConfigError, Connection, kinds
+from kairship.reconcile import Metadata, Selection, resource_of
+from kairship.resources import CLUSTERS, INSTANCES, KUBECONFIG, NAMESPACE, SecretReference
 
 # A key of this process: without it a fingerprint in a memory dump says nothing about the credential.
 _FINGERPRINT_KEY = os.urandom(32)
@@ -77,11 +77,11 @@ class KubeconfigMissing(Exception):  # noqa: N818 - says what is the case
 
 
 def instances() -> Selection[InstanceShape]:
-    return Selection(_served(INSTANCES), InstanceShape)
+    return Selection(resource_of(INSTANCES), InstanceShape)
 
 
 def clusters() -> Selection[ClusterShape]:
-    return Selection(_served(CLUSTERS), ClusterShape)
+    return Selection(resource_of(CLUSTERS), ClusterShape)
 
 
 def secrets() -> Selection[SecretShape]:
@@ -118,7 +118,3 @@ def connection_from(kubeconfig: bytes, *, endpoint: str | None = None) -> Connec
 def fingerprint(content: bytes) -> str:
     """Equal for equal content, within this process."""
     return hashlib.blake2b(content, key=_FINGERPRINT_KEY, digest_size=16).hexdigest()
-
-
-def _served(definition: Definition) -> Resource:
-    return Resource.of(definition.api_version, definition.plural, kind=definition.kind, namespaced=False)

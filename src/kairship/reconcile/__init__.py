@@ -32,6 +32,7 @@ from kairship.reconcile.key import Key
 from kairship.reconcile.lease import Timing
 from kairship.reconcile.manager import Manager, Problem
 from kairship.reconcile.metrics import Metrics
+from kairship.reconcile.own_kinds import resource_of
 from kairship.reconcile.ownership import FieldOwner
 from kairship.reconcile.queue import RetryPolicy, WorkQueue
 from kairship.reconcile.reflector import Change, Reflector
@@ -106,4 +107,5 @@ __all__ = [
     "follow",
     "jittered",
     "own_key",
+    "resource_of",
 ]

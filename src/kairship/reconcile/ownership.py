@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from kairship.kube import Client, Object, Resource
+import msgspec
+
+from kairship.kube import Client, Conflict, NotFound, Object, Resource
 from kairship.reconcile.results import DONE, Done, Result
-from kairship.reconcile.shapes import Shaped
+from kairship.reconcile.shapes import Metadata, Shaped
 
 
 class FieldOwner:
@@ -31,6 +33,18 @@ class FieldOwner:
         return await self._client.apply(
             resource, obj, field_manager=self.name, namespace=namespace, subresource=subresource, timeout=timeout
         )
+
+    async def apply_status(self, resource: Resource, read: Metadata, status: msgspec.Struct) -> bool:
+        """Whether it could be written: not if the object has changed since it was read, or is gone."""
+        patch = {
+            "metadata": {"name": read.name, "uid": read.uid, "resourceVersion": read.resource_version},
+            "status": msgspec.to_builtins(status),
+        }
+        try:
+            await self.apply(resource, patch, subresource="status")
+        except (Conflict, NotFound):
+            return False
+        return True
 
     async def add_finalizer(self, resource: Resource, obj: Shaped, finalizer: str) -> bool:
         """Whether it had to be added: then the object has changed, and its news wakes the controller again."""

@@ -14,9 +14,9 @@ import msgspec
 from kairship.apiserver.calls import Call
 from kairship.apiserver.errors import NotFound
 from kairship.apiserver.services.reach import patience
-from kairship.kube import Client, Resource
+from kairship.kube import Client
 from kairship.kube import NotFound as Missing
-from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection
+from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
     CLUSTERS,
     INSTANCES,
@@ -74,7 +74,7 @@ class OwnKind(Generic[T]):
     def __init__(
         self, client: Client, definition: Definition, shape: type[T], *, clock: Clock, metrics: Metrics
     ) -> None:
-        self.resource = Resource.of(definition.api_version, definition.plural, kind=definition.kind, namespaced=False)
+        self.resource = resource_of(definition)
         self.reflector = Reflector(client, Selection(self.resource, shape), clock=clock, metrics=metrics)
         self._client = client
         self._shape = shape

@@ -14,7 +14,6 @@ from kairship.controllers.status_sync.damping import Damper, Thresholds
 from kairship.controllers.status_sync.findings import Finding, findings, readiness, state_of
 from kairship.controllers.status_sync.observation import Reach, observe
 from kairship.instances.drivers import Driver
-from kairship.kube import Conflict, NotFound
 from kairship.reconcile import (
     DONE,
     Backoff,
@@ -114,7 +113,9 @@ class StatusSync:
             damper,
             kubernetes_version=seen.reach.server_version or instance.status.kubernetes_version,
         )
-        if status != _own_part(instance.status) and not await _write(context, instance, status):
+        if status != _own_part(instance.status) and not await context.owner.apply_status(
+            INSTANCE, instance.metadata, status
+        ):
             return RetryAfter(_STALE)
         return RetryAfter(_SOON if damper.doubts else jittered(self._settings.interval))
 
@@ -155,20 +156,6 @@ class StatusSync:
         if known is None or known[0] != uid:
             known = self._dampers[name] = (uid, Damper(self._settings.thresholds, self._clock))
         return known[1]
-
-
-async def _write(context: Context, instance: ObservedInstance, status: InstanceStatus) -> bool:
-    """Whether it could be written: not if the instance has changed since it was read, or is gone."""
-    read = instance.metadata
-    patch = {
-        "metadata": {"name": read.name, "uid": read.uid, "resourceVersion": read.resource_version},
-        "status": msgspec.to_builtins(status),
-    }
-    try:
-        await context.owner.apply(INSTANCE, patch, subresource="status")
-    except (Conflict, NotFound):
-        return False
-    return True
 
 
 def _own_part(status: InstanceStatus) -> InstanceStatus:
