@@ -27,11 +27,9 @@ from prometheus_client import CollectorRegistry
 from kairship.apiserver.auditing import LoggedAudit
 from kairship.apiserver.authentication import AdminToken
 from kairship.apiserver.authorisation import AdminOnly
-from kairship.apiserver.calls import Call
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.logs import log_as_json
-from kairship.apiserver.registry import Registry
 from kairship.apiserver.tracing import NoTracing
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     GetInstanceRequest,
@@ -45,6 +43,8 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.rpc.calls import Call
+from kairship.rpc.registry import Registry
 from kairship.wire import write
 
 TARGET = 3.3

@@ -12,12 +12,12 @@ from support.relay import Relay, relay_to
 from support.services import INSTANCE, Api, discard, refused, services_of
 from yarl import URL
 
-from kairship.apiserver.errors import Code
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import ListInstanceDeploymentsResponse
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import Client, kinds
 from kairship.resources import NAMESPACE
+from kairship.rpc.errors import Code
 
 PATIENCE = 45.0
 

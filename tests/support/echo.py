@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 from protobuf.wkt import Empty
 
-from kairship.apiserver.calls import Call
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
     DeleteInstanceRequest,
@@ -18,6 +17,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     WatchInstancesResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.rpc.calls import Call
 
 INSTANCE = "kairship.v1alpha1.Instance"
 

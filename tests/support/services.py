@@ -15,15 +15,15 @@ import pytest
 from protobuf import Message
 
 from kairship.apiserver import rbac
-from kairship.apiserver.calls import Call, Caller
-from kairship.apiserver.errors import ApiError, Code, of_exception
-from kairship.apiserver.registry import Registry
 from kairship.apiserver.services import EXTERNAL, Offer, Services
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool, PoolSettings
 from kairship.kube import Client, NotFound
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
+from kairship.rpc.calls import Call, Caller
+from kairship.rpc.errors import ApiError, Code, of_exception
+from kairship.rpc.registry import Registry
 from kairship.wire import methods, violations
 from support.our_kinds import SERVED
 from support.own_global import identity

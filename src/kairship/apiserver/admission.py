@@ -12,8 +12,8 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import NewType
 
-from kairship.apiserver.errors import ResourceExhausted
 from kairship.apiserver.limits import Limits
+from kairship.rpc.errors import ResourceExhausted
 
 CallerId = NewType("CallerId", str)
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
-from kairship.apiserver.registry import Registry
 from kairship.apiserver.services import Offer, Services
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
+from kairship.rpc.registry import Registry
 
 
 class Assembly:

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import structlog
 from protobuf import Message
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import ApiError
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import ApiError
 
 log = structlog.get_logger("kairship.audit")
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import structlog
 
-from kairship.apiserver.calls import Caller, Envelope
-from kairship.apiserver.errors import Unauthenticated
+from kairship.rpc.calls import Caller, Envelope
+from kairship.rpc.errors import Unauthenticated
 
 ADMIN = Caller(id="admin", name="admin", authenticated_by="token")
 SHORTEST_TOKEN = 16

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 from protobuf import Message
 
 from kairship.apiserver.authentication import ADMIN
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import PermissionDenied
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import PermissionDenied
 
 
 class Authorizer(Protocol):

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import aiohttp
 from aiohttp import web
 
-from kairship.apiserver.errors import InvalidArgument, TooLarge
 from kairship.apiserver.limits import Limits
+from kairship.rpc.errors import InvalidArgument, TooLarge
 
 
 class Bodies:

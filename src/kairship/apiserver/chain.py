@@ -24,13 +24,13 @@ from kairship.apiserver.admission import Admission, CallerId
 from kairship.apiserver.auditing import Audit
 from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Authorizer, require_permission_named
-from kairship.apiserver.calls import Call, Envelope
-from kairship.apiserver.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
-from kairship.apiserver.registry import Registry
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
+from kairship.rpc.calls import Call, Envelope
+from kairship.rpc.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
+from kairship.rpc.registry import Registry
 from kairship.wire import Method, violations
 
 Receive: TypeAlias = Callable[[Call], Awaitable[Message[Any]]]

@@ -11,11 +11,11 @@ from typing import Any
 
 from aiohttp import web
 
-from kairship.apiserver.calls import Envelope
-from kairship.apiserver.errors import Internal, InvalidArgument
 from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.replies import error_response
 from kairship.apiserver.turned_away import TurnedAway
+from kairship.rpc.calls import Envelope
+from kairship.rpc.errors import Internal, InvalidArgument
 
 SILENT_SECONDS = 15.0
 IDLE_SECONDS = 75.0

@@ -19,16 +19,16 @@ from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.chain import Chain
 from kairship.apiserver.connections import HttpServer
 from kairship.apiserver.documentation import pages
-from kairship.apiserver.errors import Unavailable
 from kairship.apiserver.grpc_health import Health
 from kairship.apiserver.grpc_reflection import Reflection
 from kairship.apiserver.grpc_server import Handlers, make_server
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
-from kairship.apiserver.registry import Registry
 from kairship.apiserver.rest import Rest
 from kairship.apiserver.routing import Router
 from kairship.apiserver.tracing import Tracing
+from kairship.rpc.errors import Unavailable
+from kairship.rpc.registry import Registry
 from kairship.wire import descriptors, methods
 
 _BACKLOG = 1024

@@ -9,7 +9,6 @@ import grpc
 from protobuf import Oneof
 from protobuf.wkt import FileDescriptorProto, FileDescriptorSet
 
-from kairship.apiserver.errors import Code
 from kairship.apiserver.grpc_server import Handler
 from kairship.gen.grpc.reflection.v1.reflection_pb import (
     ErrorResponse,
@@ -21,6 +20,7 @@ from kairship.gen.grpc.reflection.v1.reflection_pb import (
     ServerReflectionResponse,
     ServiceResponse,
 )
+from kairship.rpc.errors import Code
 
 MOST_SESSIONS = 50
 LONGEST_SESSION = 300.0

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import grpc
 from protobuf import Message
 
-from kairship.apiserver.calls import Call, Envelope
 from kairship.apiserver.chain import Chain, Outcome
-from kairship.apiserver.errors import ApiError, InvalidArgument
 from kairship.apiserver.limits import Limits
+from kairship.rpc.calls import Call, Envelope
+from kairship.rpc.errors import ApiError, InvalidArgument
 from kairship.wire import Method
 
 PROTOCOL = "grpc"

@@ -4,7 +4,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from kairship.apiserver.chain import Outcome
-from kairship.apiserver.errors import ApiError, Code
+from kairship.rpc.errors import ApiError, Code
 from kairship.wire import write
 
 _HEADERS = CIMultiDict(

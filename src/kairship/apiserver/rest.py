@@ -13,12 +13,12 @@ from aiohttp import web
 from protobuf import Message
 
 from kairship.apiserver.bodies import Bodies
-from kairship.apiserver.calls import Call, Envelope
 from kairship.apiserver.chain import Chain, Receive
-from kairship.apiserver.errors import ApiError, NotFound, Unimplemented
 from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router
 from kairship.apiserver.server_sent_events import EventStream
+from kairship.rpc.calls import Call, Envelope
+from kairship.rpc.errors import ApiError, NotFound, Unimplemented
 from kairship.wire import write
 
 PROTOCOL = "rest"

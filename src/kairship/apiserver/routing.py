@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.transcoding import Transcoder
+from kairship.rpc.errors import InvalidArgument
 from kairship.wire import Method
 
 _VARIABLE = re.compile(r"\{([A-Za-z0-9_.]+)\}")

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
-from kairship.apiserver.errors import ApiError, Unavailable
+from kairship.rpc.errors import ApiError, Unavailable
 from kairship.wire import write
 
 BEGIN_AFTER = 1.0

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kairship.apiserver.admission import RETRY_AFTER, CallerId
-from kairship.apiserver.errors import ApiError, DeadlineExceeded, ResourceExhausted, Unavailable
 from kairship.apiserver.limits import Limits
+from kairship.rpc.errors import ApiError, DeadlineExceeded, ResourceExhausted, Unavailable
 
 
 class Streams:

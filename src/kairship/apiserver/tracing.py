@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from kairship import __version__
-from kairship.apiserver.calls import Envelope
-from kairship.apiserver.errors import ApiError
+from kairship.rpc.calls import Envelope
+from kairship.rpc.errors import ApiError
 from kairship.wire import Method
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 
 from protobuf import DescField, DescFieldValueMessage, Message
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.json_bounds import excess
+from kairship.rpc.errors import InvalidArgument
 from kairship.wire import Method, Parameter, Route, UnreadableError, find_parameter, read
 
 DEEPEST = 100

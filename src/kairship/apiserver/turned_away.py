@@ -6,9 +6,9 @@ It is told so in HTTP, whatever it was about to ask, and costs next to nothing: 
 import asyncio
 from typing import cast
 
-from kairship.apiserver.calls import Envelope
-from kairship.apiserver.errors import Unavailable
 from kairship.apiserver.replies import error_response
+from kairship.rpc.calls import Envelope
+from kairship.rpc.errors import Unavailable
 
 LINGER = 2.0
 """Seconds to take the reply. A connection that is closed while its request arrives would be reset before it is read."""

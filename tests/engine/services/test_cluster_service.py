@@ -11,7 +11,6 @@ from protobuf.wkt import Empty
 from support.our_kinds import SERVED, delete_when_allowed
 from support.services import Api, refused, until
 
-from kairship.apiserver.errors import Code
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterPhase, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     JoinClustersResponse,
@@ -25,6 +24,7 @@ from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchE
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.kube import NotFound, kinds
+from kairship.rpc.errors import Code
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,7 +13,6 @@ from protobuf.wkt import Empty
 from support.manifests import deployment, in_yaml, policy
 from support.services import Api, refused, until
 
-from kairship.apiserver.errors import Code
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import (
     CreateDeploymentResponse,
@@ -39,6 +38,7 @@ from kairship.gen.kairship.policy.v1alpha1.propagation_pb import CreatePropagati
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchEventType
 from kairship.gen.kairship.types.v1alpha1.workload_pb import WorkloadState
 from kairship.kube import Client, NotFound, kinds
+from kairship.rpc.errors import Code
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

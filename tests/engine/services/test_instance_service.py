@@ -13,7 +13,6 @@ from support.entrance_process import entrance_of
 from support.golden import Exchanges
 from support.services import INSTANCE, Api, discard, refused, until
 
-from kairship.apiserver.errors import Code, NotFound
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     GetInstanceJSONResponse,
@@ -39,6 +38,7 @@ from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Client, Connection, Forbidden, KubeError, kinds
 from kairship.kube import NotFound as KubeNotFound
 from kairship.resources import NAMESPACE
+from kairship.rpc.errors import Code, NotFound
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,7 +10,6 @@ import pytest_asyncio
 from protobuf.wkt import Empty
 from support.services import Api, refused, until
 
-from kairship.apiserver.errors import Code
 from kairship.gen.kairship.policy.v1alpha1.propagation_pb import (
     CreateClusterPropagationPolicyResponse,
     CreatePropagationPolicyResponse,
@@ -22,6 +21,7 @@ from kairship.gen.kairship.policy.v1alpha1.propagation_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir
 from kairship.kube import kinds
+from kairship.rpc.errors import Code
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

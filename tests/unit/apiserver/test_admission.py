@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kairship.apiserver.admission import Admission, CallerId
-from kairship.apiserver.errors import ResourceExhausted
 from kairship.apiserver.limits import Limits
+from kairship.rpc.errors import ResourceExhausted
 
 A, B, C = CallerId("a"), CallerId("b"), CallerId("c")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kairship.apiserver.authentication import ADMIN, AdminToken
-from kairship.apiserver.calls import Envelope
-from kairship.apiserver.errors import Unauthenticated
+from kairship.rpc.calls import Envelope
+from kairship.rpc.errors import Unauthenticated
 
 TOKEN, OTHER = "t" * 32, "o" * 32
 

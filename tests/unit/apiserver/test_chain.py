@@ -13,9 +13,9 @@ from support.echo import INSTANCE, Echo
 from support.entrance import BASE, METHODS, Client, Running, running, status_of
 
 from kairship.apiserver import connections, entrance
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import ApiError, Unavailable
 from kairship.apiserver.limits import Limits
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import ApiError, Unavailable
 
 GET = METHODS["Instance.GetInstance"]
 DELETE = METHODS["Instance.DeleteInstance"]

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from support.entrance import BASE, METHODS
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.routing import Match, Mismatch, Router
+from kairship.rpc.errors import InvalidArgument
 from kairship.wire import Route, methods
 
 ROUTER = Router(methods().values())

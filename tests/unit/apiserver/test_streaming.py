@@ -12,10 +12,10 @@ from support.entrance import BASE, METHODS, Running, running, status_of
 
 from kairship.apiserver import server_sent_events
 from kairship.apiserver.admission import CallerId
-from kairship.apiserver.errors import ApiError, Code
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.streams import Streams
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import WatchInstancesResponse
+from kairship.rpc.errors import ApiError, Code
 
 WATCH = METHODS["Instance.WatchInstances"]
 PATH = f"{BASE}/instances:watch"

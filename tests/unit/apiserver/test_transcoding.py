@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from support.entrance import METHODS
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.transcoding import MOST_PARAMETERS, MOST_VALUES, Transcoder
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterProvider, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
@@ -20,6 +19,7 @@ from kairship.gen.kairship.core.v1alpha1.event_pb import EventType, ListEventsRe
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import ListInstancesRequest
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.rpc.errors import InvalidArgument
 from kairship.wire import Route
 
 LIST = METHODS["Instance.ListInstances"]

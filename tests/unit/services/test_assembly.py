@@ -1,10 +1,10 @@
 """Every method of the services that are complete is answered, and nothing else is."""
 
-from kairship.apiserver.registry import Registry
 from kairship.apiserver.services import EXTERNAL, Services
 from kairship.instances.pool import Pool
 from kairship.kube import Client, Connection
 from kairship.reconcile import Metrics, SystemClock
+from kairship.rpc.registry import Registry
 
 COMPLETE = ("Instance", "Cluster", "Apps", "Policy")
 OF_CORE = {"ListEvents", "ListInstanceEvents", "ListInstanceEventKinds", "ListPodsForMemberCluster"}

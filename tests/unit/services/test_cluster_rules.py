@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.cluster.joining import Registry, refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.taints import check_taints, karmada_taints, label_patch
@@ -27,6 +26,7 @@ from kairship.resources import (
     SecretReference,
 )
 from kairship.resources.cluster import ClusterResources
+from kairship.rpc.errors import InvalidArgument
 
 NOW = "2025-06-01T12:00:00Z"
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kairship.apiserver.calls import Caller
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.instance.backups import backups_of
 from kairship.apiserver.services.instance.intent import new_instance
 from kairship.apiserver.services.instance.kubeconfig import account_of, rules
@@ -28,6 +26,8 @@ from kairship.resources import InstanceSpec as OwnSpec
 from kairship.resources import InstanceStatus as OwnStatus
 from kairship.resources.instance import BackupRequest
 from kairship.resources.instance import HostCluster as OwnHost
+from kairship.rpc.calls import Caller
+from kairship.rpc.errors import InvalidArgument
 from kairship.wire import write
 
 SHOWN_WHOLE = Path(__file__).parent / "instance_shown_whole.json"

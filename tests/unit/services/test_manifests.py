@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.replacing import replacement
 from kairship.kube import kinds
+from kairship.rpc.errors import InvalidArgument
 
 WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
 

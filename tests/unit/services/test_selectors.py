@@ -2,8 +2,8 @@
 
 import pytest
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.selectors import field_selector, label_selector
+from kairship.rpc.errors import InvalidArgument
 
 LABELS = {"app": "web", "tier": "front", "example.com/a": ""}
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kairship.apiserver.errors import FailedPrecondition, InvalidArgument
 from kairship.apiserver.services.kinds import events, pods
 from kairship.apiserver.services.kinds.deployments import deployment_view, in_phase, restart, state_of
 from kairship.apiserver.services.kinds.promoting import policy_for, template_of, used_by
@@ -17,6 +16,7 @@ from kairship.gen.kairship.core.v1alpha1.event_pb import EventType
 from kairship.gen.kairship.core.v1alpha1.pod_pb import PodStatus
 from kairship.gen.kairship.types.v1alpha1.workload_pb import WorkloadState
 from kairship.kube import kinds
+from kairship.rpc.errors import FailedPrecondition, InvalidArgument
 
 NOW = dt.datetime(2025, 6, 1, 12, tzinfo=dt.UTC)
 

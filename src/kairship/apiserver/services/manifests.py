@@ -7,9 +7,9 @@ request says: an object that ends up elsewhere than its author wrote would be fo
 import asyncio
 from typing import Any
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.kube import ConfigError, Object, Resource
 from kairship.kube.documents import load_documents
+from kairship.rpc.errors import InvalidArgument
 
 _MAX_SIZE = 3 * 1024 * 1024  # what an API server takes
 _MAX_PARTS = 150_000

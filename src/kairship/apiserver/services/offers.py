@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.resources import DriverName
+from kairship.rpc.errors import InvalidArgument
 
 
 class Offer(msgspec.Struct, frozen=True):

@@ -11,8 +11,6 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import NotFound
 from kairship.apiserver.services.reach import patience
 from kairship.kube import Client
 from kairship.kube import NotFound as Missing
@@ -29,6 +27,8 @@ from kairship.resources import (
     MembershipSpec,
     MembershipStatus,
 )
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import NotFound
 
 _CATCHING_UP = 2.0
 _LOOK_AGAIN = 0.02

@@ -8,10 +8,10 @@ to act as the caller.
 from typing import Protocol
 from urllib.parse import quote
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import NotFound, Unavailable
 from kairship.instances.pool import NotConnected, Reason
 from kairship.kube import Client, Resource, kinds
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import NotFound, Unavailable
 
 FIELD_MANAGER = "kairship"
 _LONGEST = 30.0

@@ -7,8 +7,8 @@ was sent, or the moment.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kairship.apiserver.errors import ApiError, FailedPrecondition, InvalidArgument
 from kairship.kube import Forbidden
+from kairship.rpc.errors import ApiError, FailedPrecondition, InvalidArgument
 
 _ADMISSION = ("admission webhook", "ValidatingAdmissionPolicy")
 

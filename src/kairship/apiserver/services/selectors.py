@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kairship.apiserver.errors import InvalidArgument
+from kairship.rpc.errors import InvalidArgument
 
 Labels = Mapping[str, str]
 _SET = re.compile(r"^(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)$")

@@ -8,8 +8,6 @@ from typing import Any
 
 from protobuf.wkt import Empty
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import Aborted, ApiError, FailedPrecondition, NotFound
 from kairship.apiserver.services.cluster.joining import refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.part import Part
@@ -30,6 +28,8 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import AlreadyExists, Conflict, KubeError, Object, kinds
 from kairship.resources import OnRemove
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import Aborted, ApiError, FailedPrecondition, NotFound
 
 _ATTEMPTS = 5
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.listing import Order
 from kairship.apiserver.services.selectors import field_selector, label_selector
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import (
@@ -20,6 +19,7 @@ from kairship.gen.kairship.types.v1alpha1.selector_pb import (
     ClusterSelectorOperator,
     ClusterSelectorRequirement,
 )
+from kairship.rpc.errors import InvalidArgument
 from kairship.wire import UnreadableError, read
 
 Request = ListClustersRequest | ListJoinedClustersRequest

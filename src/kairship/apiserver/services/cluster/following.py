@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.part import Part
 from kairship.apiserver.services.cluster.view import member_view
@@ -17,6 +16,7 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import Object, kinds
 from kairship.reconcile import Change, Selection
+from kairship.rpc.calls import Call
 
 _SYNCED = ""  # no cluster has this name
 

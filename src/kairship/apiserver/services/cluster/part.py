@@ -1,12 +1,12 @@
 """What all parts of the Cluster service work with."""
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import NotFound
 from kairship.apiserver.services.cluster.joining import Registry
 from kairship.apiserver.services.cluster.members import Member, Members
 from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Reach
 from kairship.reconcile import Clock
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import NotFound
 
 
 class Part:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.cluster import filters
 from kairship.apiserver.services.cluster.joining import refusal
 from kairship.apiserver.services.cluster.members import Member
@@ -23,6 +22,7 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     ListJoinedClustersResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
+from kairship.rpc.calls import Call
 
 
 class Reading(Part):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.cluster.view import is_karmadas
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.kube import Object
+from kairship.rpc.errors import InvalidArgument
 
 _SYSTEM = ("karmada.io", "kairship.io", "kpanda.io")
 

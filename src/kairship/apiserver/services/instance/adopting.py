@@ -7,8 +7,6 @@ import asyncio
 import base64
 import secrets
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import AlreadyExists, InvalidArgument
 from kairship.apiserver.services.instance.part import Part
 from kairship.apiserver.services.instance.view import instance_view
 from kairship.apiserver.services.own_kinds import SeenInstance
@@ -18,6 +16,8 @@ from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import AdoptInstanceRe
 from kairship.instances.pool_sources import connection_from
 from kairship.kube import ConfigError, Object, kinds
 from kairship.resources import KUBECONFIG, NAMESPACE, DriverName
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import AlreadyExists, InvalidArgument
 
 
 class Adopting(Part):

@@ -4,8 +4,6 @@ from typing import Any
 
 from protobuf.wkt import Empty
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
 from kairship.apiserver.services.instance.part import Part, refuse_adopted
 from kairship.apiserver.services.instance.view import backup_view, instance_view
 from kairship.apiserver.services.own_kinds import SeenInstance
@@ -20,6 +18,8 @@ from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import (
 )
 from kairship.resources import instance_status as own
 from kairship.resources.instance import BackupRequest
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
 
 _MOST = 64
 _ALREADY = "{name} has {most} backups, which is as many as an instance can have: delete one first"

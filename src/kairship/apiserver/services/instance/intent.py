@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.offers import Offers
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import CreateInstanceRequest, Instance, InstanceSpec
 from kairship.kube import Object
 from kairship.resources import DriverName
+from kairship.rpc.errors import InvalidArgument
 
 
 def new_instance(request: CreateInstanceRequest, offers: Offers) -> Object:

@@ -9,8 +9,6 @@ Deleting the account in the instance takes the access away at once.
 import hashlib
 from typing import Any
 
-from kairship.apiserver.calls import Call, Caller
-from kairship.apiserver.errors import Unavailable
 from kairship.apiserver.services.instance.part import Part
 from kairship.apiserver.services.reach import FIELD_MANAGER, patience
 from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
@@ -19,6 +17,8 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
 )
 from kairship.kube import Client, Connection, kinds
 from kairship.resources import NAMESPACE
+from kairship.rpc.calls import Call, Caller
+from kairship.rpc.errors import Unavailable
 
 ROLE = "kairship-instance-admin"
 SHORTEST = 600

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import Aborted, FailedPrecondition
 from kairship.apiserver.services.offers import Offers
 from kairship.apiserver.services.own_kinds import OwnKinds, SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
 from kairship.kube import Conflict
 from kairship.reconcile import jittered
 from kairship.resources import DriverName
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import Aborted, FailedPrecondition
 
 _ATTEMPTS = 20
 _PAUSE = 0.02

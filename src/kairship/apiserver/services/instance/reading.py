@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.feeds import follow_kind
 from kairship.apiserver.services.instance.part import Part
 from kairship.apiserver.services.instance.view import instance_view, seconds, state_of
@@ -27,6 +26,7 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     GetInstanceKarmadaConfigResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
+from kairship.rpc.calls import Call
 
 ORDER: Order[SeenInstance] = Order(
     name=lambda seen: seen.metadata.name,

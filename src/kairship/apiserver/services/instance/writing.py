@@ -6,8 +6,6 @@ now, is refused now.
 
 from protobuf.wkt import Empty
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import FailedPrecondition, NotFound, Unavailable
 from kairship.apiserver.services.instance.intent import new_instance
 from kairship.apiserver.services.instance.part import Part, refuse_adopted
 from kairship.apiserver.services.instance.view import instance_view
@@ -28,6 +26,8 @@ from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import UpgradeInstance
 from kairship.kube import KubeError, kinds
 from kairship.reconcile import MetadataOnly
 from kairship.resources import DriverName, is_older
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import FailedPrecondition, NotFound, Unavailable
 
 _NAMED = 5
 

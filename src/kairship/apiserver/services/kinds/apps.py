@@ -2,11 +2,11 @@
 
 from protobuf.wkt import Empty
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.kinds.deployments import DEPLOYMENTS
 from kairship.apiserver.services.kinds.promoting import promote_deployment
 from kairship.apiserver.services.resources import Operations, ResourceService
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
+from kairship.rpc.calls import Call
 
 
 class AppsService(ResourceService):

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.kinds import events, pods
 from kairship.apiserver.services.listing import Order, Window, is_descending
 from kairship.apiserver.services.reach import patience
@@ -22,6 +21,7 @@ from kairship.gen.kairship.core.v1alpha1.pod_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.kube import Object, Resource, kinds
+from kairship.rpc.calls import Call
 
 
 class CoreService:

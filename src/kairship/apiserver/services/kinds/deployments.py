@@ -3,7 +3,6 @@
 import datetime as dt
 from typing import Any
 
-from kairship.apiserver.errors import FailedPrecondition, InvalidArgument
 from kairship.apiserver.services.objects import MIRROR
 from kairship.apiserver.services.resources import Kind
 from kairship.apiserver.services.resources.kind import Placed, Predicate
@@ -11,6 +10,7 @@ from kairship.gen.kairship.apps.v1alpha1.deployment_pb import Deployment, Deploy
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.gen.kairship.types.v1alpha1.workload_pb import WorkloadState
 from kairship.kube import Object, kinds
+from kairship.rpc.errors import FailedPrecondition, InvalidArgument
 
 _REVISION = "deployment.kubernetes.io/revision"
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"

@@ -5,7 +5,6 @@ from contextlib import aclosing
 
 import msgspec
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.listing import Order
 from kairship.apiserver.services.objects import MIRROR
 from kairship.apiserver.services.reach import patience
@@ -13,6 +12,7 @@ from kairship.apiserver.services.resources.kind import Predicate
 from kairship.apiserver.services.resources.reader import Binding
 from kairship.gen.kairship.core.v1alpha1.event_pb import Event, EventType, ListEventsRequest
 from kairship.kube import Client, Object, kinds
+from kairship.rpc.calls import Call
 
 
 def event_view(obj: Object) -> Event:

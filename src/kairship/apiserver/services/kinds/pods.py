@@ -3,8 +3,6 @@
 from decimal import Decimal
 from typing import Any
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import InvalidArgument
 from kairship.apiserver.services.listing import Order
 from kairship.apiserver.services.objects import MIRROR
 from kairship.apiserver.services.reach import InMember, patience
@@ -15,6 +13,8 @@ from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Client, Object, Resource, kinds
 from kairship.kube.quantities import amount_of
 from kairship.reconcile import MetadataOnly
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import InvalidArgument
 
 Kind = ListPodsForMemberClusterRequest.Kind
 

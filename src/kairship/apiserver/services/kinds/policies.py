@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 import msgspec
 from protobuf import Message
 
-from kairship.apiserver.calls import Call
-from kairship.apiserver.errors import FailedPrecondition
 from kairship.apiserver.services.objects import metadata_view
 from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources import Kind
@@ -20,6 +18,8 @@ from kairship.gen.kairship.policy.v1alpha1.overriders_pb import JSON, PlaintextO
 from kairship.gen.kairship.policy.v1alpha1.propagation_pb import ClusterPropagationPolicy, PropagationPolicy
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Client, Object, Resource, kinds
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import FailedPrecondition
 from kairship.wire import Mirror
 
 M = TypeVar("M", bound=Message[Any])

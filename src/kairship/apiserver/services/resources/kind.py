@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from protobuf import Message
 
-from kairship.apiserver.calls import Call
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.kube import Client, Object, Resource
+from kairship.rpc.calls import Call
 
 Predicate = Callable[[Object], bool]
 

@@ -10,10 +10,10 @@ from contextlib import aclosing
 
 import msgspec
 
-from kairship.apiserver.errors import ResourceExhausted
 from kairship.apiserver.services.reach import InMember, Reach
 from kairship.apiserver.services.resources.reader import Binding, Found, Query
 from kairship.kube import Client, NotFound, Object, Resource, kinds
+from kairship.rpc.errors import ResourceExhausted
 
 MOST = 5000
 """So many objects a list can return at once, or reach by its pages."""

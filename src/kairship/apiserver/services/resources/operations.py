@@ -10,7 +10,6 @@ from typing import Any
 from protobuf import DescFieldValueMessage, Message
 from protobuf.wkt import Empty
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.listing import Order, Window, is_descending
 from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.objects import as_json
@@ -23,6 +22,7 @@ from kairship.apiserver.services.resources.reader import Query, Reader
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.kube import Object
 from kairship.reconcile import Clock
+from kairship.rpc.calls import Call
 from kairship.wire import Method
 
 # Objects that the instance placed in a member are not the member's own.

@@ -11,10 +11,10 @@ from typing import Any
 
 from protobuf import Message
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.resources.kind import Kind
 from kairship.apiserver.services.resources.operations import Operations
 from kairship.apiserver.services.resources.watching import Following
+from kairship.rpc.calls import Call
 from kairship.wire import Method, methods
 
 Operation = Callable[[Kind, Method, Any, Call], Awaitable[Message[Any]]]

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from protobuf import Message
 
-from kairship.apiserver.calls import Call
 from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources.kind import NOWHERE, Kind, Placed
 from kairship.apiserver.services.resources.operations import Operations, enclosed
@@ -22,6 +21,7 @@ from kairship.apiserver.services.watching import Picture, Place, follow_in_insta
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import NotFound, Object, Resource, kinds
 from kairship.reconcile import Selection
+from kairship.rpc.calls import Call
 from kairship.wire import Method
 
 _AHEAD = 32

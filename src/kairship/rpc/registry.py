@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from protobuf import Message
 
-from kairship.apiserver.calls import Call
+from kairship.rpc.calls import Call
 from kairship.wire import Method, methods
 
 Unary: TypeAlias = Callable[[Any, Call], Awaitable[Message[Any]]]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kairship import kube
-from kairship.apiserver.errors import ApiError, Code, InvalidArgument, NotFound, ResourceExhausted, of_exception
+from kairship.rpc.errors import ApiError, Code, InvalidArgument, NotFound, ResourceExhausted, of_exception
 from kairship.wire import write
 
 

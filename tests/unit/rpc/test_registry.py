@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.entrance import METHODS
 
-from kairship.apiserver.registry import Registry, RegistryError
+from kairship.rpc.registry import Registry, RegistryError
 from kairship.wire import methods
 
 INSTANCE = "kairship.v1alpha1.Instance"

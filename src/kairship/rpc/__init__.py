@@ -1,0 +1,8 @@
+"""Services and how they are called: what the entrance and the roles behind it have in common.
+
+    calls       one request being served: who asks, and how long there is
+    errors      what a caller is told when something goes wrong
+    registry    which object answers which method of the protos
+
+A service is a plain object with a coroutine per method, the same behind the entrance and in a role of its own.
+"""
