@@ -11,9 +11,12 @@ from kairship.instances.pool_sources import fingerprint
 from kairship.kube import Client, kinds
 from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
+    CLUSTERS,
     INSTANCES,
     MEMBERSHIPS,
     NAMESPACE,
+    ClusterSpec,
+    Condition,
     DriverName,
     InstanceSpec,
     InstanceStatus,
@@ -22,6 +25,7 @@ from kairship.resources import (
 
 INSTANCE = resource_of(INSTANCES)
 MEMBERSHIP = resource_of(MEMBERSHIPS)
+CLUSTER = resource_of(CLUSTERS)
 
 
 class _Adopted(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,6 +59,21 @@ class JoinedCluster(msgspec.Struct, frozen=True):
     spec: _Joined
 
 
+class _Found(msgspec.Struct, frozen=True):
+    """What container management found out, without what changes with every look."""
+
+    id: str | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class RegisteredCluster(msgspec.Struct, frozen=True):
+    """A cluster that container management has."""
+
+    metadata: Metadata
+    spec: ClusterSpec
+    status: _Found = _Found()
+
+
 class SecretFingerprint(msgspec.Struct):
     """That a Secret has changed. Its content is forgotten as soon as it is decoded."""
 
@@ -73,8 +92,19 @@ class GlobalCluster:
         self.wanted = Reflector(client, Selection(INSTANCE, WantedInstance), clock=clock, metrics=metrics)
         self.observed = Reflector(client, Selection(INSTANCE, ObservedInstance), clock=clock, metrics=metrics)
         self.memberships = Reflector(client, Selection(MEMBERSHIP, JoinedCluster), clock=clock, metrics=metrics)
+        self.clusters = Reflector(client, Selection(CLUSTER, RegisteredCluster), clock=clock, metrics=metrics)
         self.secrets = Reflector(
             client, Selection(kinds.SECRETS, SecretFingerprint, namespace=NAMESPACE), clock=clock, metrics=metrics
+        )
+
+    def in_step(self, instance: str) -> bool:
+        """Whether both pictures of an instance show the same one. They are told at different moments."""
+        wanted, observed = self.wanted.store.get(instance), self.observed.store.get(instance)
+        if wanted is None or observed is None:
+            return wanted is None and observed is None
+        return (wanted.metadata.uid, wanted.metadata.generation) == (
+            observed.metadata.uid,
+            observed.metadata.generation,
         )
 
     def instances_adopted_by(self, secret: SecretFingerprint) -> Iterable[Key]:
@@ -87,6 +117,11 @@ class GlobalCluster:
 def instance_key(name: str) -> Key:
     """In a group of its own: instances do not wait for each other."""
     return Key(name, group=name)
+
+
+def no_key(_: object) -> Iterable[Key]:
+    """For a collection that is read and wakes nobody."""
+    return ()
 
 
 def instance_of(membership: JoinedCluster) -> Iterable[Key]:

@@ -20,7 +20,8 @@ def manifests() -> list[Manifest]:
             rule(INSTANCES.group, [INSTANCES.plural], [*_READ, "patch"]),
             rule(INSTANCES.group, [f"{INSTANCES.plural}/status"], ["patch"]),
             rule(MEMBERSHIPS.group, [MEMBERSHIPS.plural], _READ),
-            rule(CLUSTERS.group, [CLUSTERS.plural], _READ),
+            # Those that stand for instances are made and removed here.
+            rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "create", "patch", "delete"]),
             # Events of cluster-scoped objects are in the namespace default.
             rule("", ["events"], ["create", "patch"]),
         ],
