@@ -52,17 +52,23 @@ class _Joined(msgspec.Struct, frozen=True):
     instance: str
 
 
+class _InKarmada(msgspec.Struct, frozen=True, rename="camel"):
+    karmada_cluster_uid: str | None = None
+
+
 class JoinedCluster(msgspec.Struct, frozen=True):
-    """That a cluster belongs to an instance."""
+    """That a cluster belongs to an instance, and whether the instance has it."""
 
     metadata: Metadata
     spec: _Joined
+    status: _InKarmada = _InKarmada()
 
 
 class _Found(msgspec.Struct, frozen=True):
     """What container management found out, without what changes with every look."""
 
     id: str | None = None
+    provider: str = ""
     conditions: tuple[Condition, ...] = ()
 
 
@@ -106,6 +112,17 @@ class GlobalCluster:
             observed.metadata.uid,
             observed.metadata.generation,
         )
+
+    def clusters_opened_by(self, secret: SecretFingerprint) -> Iterable[RegisteredCluster]:
+        """The clusters whose credential is in this Secret."""
+        for cluster in self.clusters.store:
+            if cluster.spec.credentials.name == secret.metadata.name:
+                yield cluster
+
+    def members_of(self, instance: str) -> Iterable[JoinedCluster]:
+        for membership in self.memberships.store:
+            if membership.spec.instance == instance:
+                yield membership
 
     def instances_adopted_by(self, secret: SecretFingerprint) -> Iterable[Key]:
         for instance in self.wanted.store:

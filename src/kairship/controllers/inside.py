@@ -15,7 +15,7 @@ import msgspec
 from kairship.controllers.companions import Companions
 from kairship.instances.pool import Pool, TargetKind
 from kairship.kube import Client, kinds
-from kairship.reconcile import Clock, Metadata, MetadataOnly, Metrics, Reflector, Selection
+from kairship.reconcile import Change, Clock, Metadata, MetadataOnly, Metrics, Reflector, Selection
 
 ACCESS_LABEL = "kairship.io/access"
 """On every object by which people have rights inside an instance or a member."""
@@ -106,7 +106,7 @@ class OwnWork(msgspec.Struct, frozen=True):
 class Inside:
     """One instance, looked into."""
 
-    def __init__(self, client: Client, *, clock: Clock, tell: Callable[[Source], None]) -> None:
+    def __init__(self, client: Client, *, clock: Clock, tell: Callable[[Source, str], None]) -> None:
         # Series by instance would be many; how the pool fares with it is told there.
         metrics = Metrics()
         own = f"{ACCESS_LABEL}=true"
@@ -158,16 +158,17 @@ class Inside:
         # What exists has been told by `whole`; from here on, changes.
         begun = False
 
-        def hear(_: object) -> None:
-            if begun:
-                self._tell(source)
+        def hear(change: Change[Any]) -> None:
+            about = change.new or change.old
+            if begun and about is not None:
+                self._tell(source, about.metadata.name)
 
         reflector.subscribe(hear)
         begun = True
 
 
-Listener = Callable[[str, Source], None]
-"""Hears of the instance in which something changed. Must return at once."""
+Listener = Callable[[str, Source, str], None]
+"""Hears of the instance in which something changed, and of its name there, if it has one. Must return at once."""
 
 
 class Insides:
@@ -194,7 +195,7 @@ class Insides:
         await self._companions.run()
 
     async def _look_into(self, instance: str, client: Client) -> None:
-        inside = Inside(client, clock=self._clock, tell=lambda source: self._tell(instance, source))
+        inside = Inside(client, clock=self._clock, tell=lambda source, name: self._tell(instance, source, name))
 
         def whole() -> None:
             self._whole[instance] = inside
@@ -208,6 +209,6 @@ class Insides:
                 del self._whole[instance]
                 self._tell(instance, Source.WHOLE)
 
-    def _tell(self, instance: str, source: Source) -> None:
+    def _tell(self, instance: str, source: Source, name: str = "") -> None:
         for listener in self._listeners:
-            listener(instance, source)
+            listener(instance, source, name)

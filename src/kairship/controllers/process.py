@@ -17,6 +17,7 @@ from kairship.controllers import lifecycle
 from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import Insides
 from kairship.controllers.lifecycle import lifecycle_controller
+from kairship.controllers.membership import MemberEstimators, membership_controller
 from kairship.controllers.status_sync import status_sync_controller
 from kairship.controllers.virtual_cluster import virtual_cluster_controller
 from kairship.controllers.waking import wake
@@ -123,13 +124,15 @@ class ControllerManager:
                     drivers=drivers,
                     clock=self._clock,
                     settings=lifecycle.Settings(backups=self._settings.backups),
+                    estimators=MemberEstimators(cluster, pool),
                 ),
                 status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
                 virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
+                membership_controller(cluster, pool=pool, insides=insides, clock=self._clock),
             )
             manager = Manager(controllers, client=client, clock=self._clock, metrics=self._metrics, term=term)
 
-            wake(manager, pool=pool, insides=insides)
+            wake(manager, cluster, pool=pool, insides=insides)
             self._manager = manager
             try:
                 async with asyncio.TaskGroup() as tasks:
