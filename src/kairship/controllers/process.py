@@ -14,6 +14,7 @@ import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kairship.controllers import lifecycle
+from kairship.controllers.access import access_controller
 from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import Insides
 from kairship.controllers.lifecycle import lifecycle_controller
@@ -129,6 +130,9 @@ class ControllerManager:
                 status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
                 virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
                 membership_controller(cluster, pool=pool, insides=insides, clock=self._clock),
+                access_controller(
+                    cluster, client, pool=pool, insides=insides, clock=self._clock, metrics=self._metrics
+                ),
             )
             manager = Manager(controllers, client=client, clock=self._clock, metrics=self._metrics, term=term)
 

@@ -4,7 +4,7 @@ Secrets are a matter of the plane's own namespace, and so is the lease. Instance
 places only: the finalizer, which is part of the object itself, and their status.
 """
 
-from kairship.resources import CLUSTERS, INSTANCES, MEMBERSHIPS
+from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS
 from kairship.resources.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-controller-manager"
@@ -23,6 +23,8 @@ def manifests() -> list[Manifest]:
             rule(MEMBERSHIPS.group, [f"{MEMBERSHIPS.plural}/status"], ["patch"]),
             # Those that stand for instances are made and removed here.
             rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "create", "patch", "delete"]),
+            rule(ACCESS_BINDINGS.group, [ACCESS_BINDINGS.plural], _READ),
+            rule(ACCESS_BINDINGS.group, [f"{ACCESS_BINDINGS.plural}/status"], ["patch"]),
             # Events of cluster-scoped objects are in the namespace default.
             rule("", ["events"], ["create", "patch"]),
         ],

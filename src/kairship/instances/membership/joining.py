@@ -62,10 +62,10 @@ async def join(*, instance: Client, member: Client, reached_at: Connection, want
     secrets = {own: {"caBundle": authority, "token": token}, impersonating: {"token": impersonator}}
     # Karmada reads the Secrets as soon as there is a Cluster, and only the Cluster's UID can make it their owner.
     await _store(instance, secrets, owner=known)
-    described = _cluster(wanted, its_identity, reached_at)
-    if known is None:
-        await _create(instance, described, wanted.taints)
-    cluster = await apply(instance, described)
+    if known is None and wanted.taints:
+        # What can be removed later is not created: the API server would take two writers for its owners.
+        await _create(instance, _cluster(Join(name=wanted.name), its_identity, reached_at), wanted.taints)
+    cluster = await apply(instance, _cluster(wanted, its_identity, reached_at))
     await _store(instance, secrets, owner=cluster)
     await write_taints(instance, wanted.name, wanted.taints)
     return Joined(uid=cluster["metadata"]["uid"])

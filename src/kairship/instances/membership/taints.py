@@ -43,8 +43,6 @@ async def write_taints(instance: Client, cluster: str, wanted: Sequence[Taint]) 
 
 def tainted_from_the_start(cluster: Object, wanted: Sequence[Taint]) -> Object:
     """A cluster that does not exist yet, with these taints."""
-    if not wanted:
-        return cluster
     names = ",".join(sorted(taint.name for taint in wanted))
     return {
         **cluster,
