@@ -7,16 +7,24 @@ from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 import pytest
-from support.managed import ManagedInstance, World, is_now, leading
+from support.managed import ManagedInstance, World, is_now, leading, settled
 from support.member_clusters import MemberCluster, member_cluster
 from support.relay import relay_to
 from support.waiting import eventually
 
 from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
 from kairship.kube import Client, NotFound, Object, kinds
-from kairship.resources import InstanceCondition, MembershipCondition, MembershipReason, find_condition
+from kairship.resources import (
+    Instance,
+    InstanceCondition,
+    MembershipCondition,
+    MembershipReason,
+    ReadyCount,
+    find_condition,
+)
 
-DEPLOYMENT = {
+COUNTED_WITHIN = 5.0
+DEPLOYMENT: Object = {
     "metadata": {"name": "web", "labels": {"app": "web"}},
     "spec": {
         "replicas": 1,
@@ -27,7 +35,7 @@ DEPLOYMENT = {
         },
     },
 }
-POLICY = {
+POLICY: Object = {
     "metadata": {"name": "web"},
     "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}], "placement": {}},
 }
@@ -159,6 +167,72 @@ async def test_a_cluster_has_one_name(instance: ManagedInstance, member: MemberC
     assert (await known(instance, member.name))["metadata"].get("deletionTimestamp") is None
     async with member.client() as inside:
         await inside.get(kinds.SERVICE_ACCOUNTS, f"karmada-{member.name}", namespace="karmada-cluster")
+
+
+async def test_numbers_of_the_instance_follow_what_changes_and_are_written_then_only(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    async with member.client() as client:
+        offered = {"cpu": "3", "memory": "5Gi", "pods": "7"}
+        status = {"capacity": offered, "allocatable": offered}
+        await client.create(kinds.NODES, {"metadata": {"name": "node-1"}, "status": status})
+
+    def counts(found: Instance) -> bool:
+        summary = found.status.summary
+        return (
+            summary is not None
+            and (summary.clusters.total, summary.clusters.ready, summary.clusters.stale) == (1, 1, 0)
+            and summary.current.nodes.total == 1
+            and summary.current.allocatable.get("memory") == "5Gi"
+        )
+
+    # Karmada looks at its members every 10 s.
+    await instance.until(counts, timeout=30.0)
+    async with await instance.inside() as inside:
+        before = (await instance.get()).status.summary
+        assert before is not None
+        for number in range(3):
+            await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": f"counted-{number}"}}, namespace="default")
+        await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": "uncounted"}}, namespace="karmada-system")
+        await inside.create(kinds.DEPLOYMENTS, DEPLOYMENT, namespace="default")
+        await inside.create(kinds.PROPAGATION_POLICIES, POLICY, namespace="default")
+
+        def followed(found: Instance) -> bool:
+            summary = found.status.summary
+            assert summary is not None
+            return (
+                summary.resources["ConfigMap"] == before.resources["ConfigMap"] + 3
+                and summary.workloads["Deployment"] == ReadyCount(total=1, ready=0)
+                and summary.policies["PropagationPolicy"] == 1
+            )
+
+        await instance.until(followed, timeout=COUNTED_WITHIN)
+        ready = {"status": {"replicas": 1, "readyReplicas": 1}}
+        await inside.patch(kinds.DEPLOYMENTS, "web", ready, namespace="default", subresource="status")
+        await instance.until(counts_as_ready, timeout=COUNTED_WITHIN)
+
+        for number in range(3):
+            await inside.delete(kinds.CONFIGMAPS, f"counted-{number}", namespace="default")
+        await inside.delete(kinds.PROPAGATION_POLICIES, "web", namespace="default")
+        await inside.delete(kinds.DEPLOYMENTS, "web", namespace="default")
+
+        def back(found: Instance) -> bool:
+            summary = found.status.summary
+            return summary is not None and (summary.resources, summary.workloads, summary.policies) == (
+                before.resources,
+                before.workloads,
+                before.policies,
+            )
+
+        found = await instance.until(back, timeout=COUNTED_WITHIN)
+    # A change that changes no number is none.
+    await instance.change(description="changed")
+    await instance.until(settled)
+    assert (await instance.get()).status.summary == found.status.summary
+
+
+def counts_as_ready(found: Instance) -> bool:
+    return found.status.summary is not None and found.status.summary.workloads["Deployment"].ready == 1
 
 
 async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_nothing(

@@ -19,6 +19,7 @@ from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import Insides
 from kairship.controllers.lifecycle import lifecycle_controller
 from kairship.controllers.membership import MemberEstimators, membership_controller
+from kairship.controllers.statistics import Pictures, statistics_controller
 from kairship.controllers.status_sync import status_sync_controller
 from kairship.controllers.virtual_cluster import virtual_cluster_controller
 from kairship.controllers.waking import wake
@@ -118,7 +119,7 @@ class ControllerManager:
             cluster = GlobalCluster(client, clock=self._clock, metrics=self._metrics)
             drivers = self._drivers(client, cluster, term)
             pool = Pool(client, clock=self._clock, metrics=self._metrics, pool_metrics=self._pool_metrics)
-            insides = Insides(pool, clock=self._clock)
+            insides, pictures = Insides(pool, clock=self._clock), Pictures(pool, clock=self._clock)
             controllers = (
                 lifecycle_controller(
                     cluster,
@@ -129,6 +130,7 @@ class ControllerManager:
                 ),
                 status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
                 virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
+                statistics_controller(cluster, pictures=pictures, clock=self._clock),
                 membership_controller(cluster, pool=pool, insides=insides, clock=self._clock),
                 access_controller(
                     cluster, client, pool=pool, insides=insides, clock=self._clock, metrics=self._metrics
@@ -136,12 +138,13 @@ class ControllerManager:
             )
             manager = Manager(controllers, client=client, clock=self._clock, metrics=self._metrics, term=term)
 
-            wake(manager, cluster, pool=pool, insides=insides)
+            wake(manager, cluster, pool=pool, insides=insides, pictures=pictures)
             self._manager = manager
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(pool.run())
                     tasks.create_task(insides.run())
+                    tasks.create_task(pictures.run())
                     await manager.run()
             finally:
                 self._manager = None

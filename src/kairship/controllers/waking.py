@@ -3,16 +3,17 @@
 Where each kind of news goes is said in one place, because controllers do not know of each other.
 """
 
-from kairship.controllers import access, lifecycle, membership, status_sync, virtual_cluster
+from kairship.controllers import access, lifecycle, membership, statistics, status_sync, virtual_cluster
 from kairship.controllers.global_cluster import GlobalCluster, instance_key
 from kairship.controllers.inside import Insides, Source
 from kairship.controllers.membership import membership_key
+from kairship.controllers.statistics import Pictures
 from kairship.instances.pool import Health, Pool, TargetKind
 from kairship.reconcile import Manager
 from kairship.resources import VIRTUAL_PREFIX
 
 
-def wake(manager: Manager, cluster: GlobalCluster, *, pool: Pool, insides: Insides) -> None:
+def wake(manager: Manager, cluster: GlobalCluster, *, pool: Pool, insides: Insides, pictures: Pictures) -> None:
     """From now on."""
 
     def reached(health: Health) -> None:
@@ -42,3 +43,4 @@ def wake(manager: Manager, cluster: GlobalCluster, *, pool: Pool, insides: Insid
 
     pool.subscribe(reached)
     insides.subscribe(changed)
+    pictures.tell(lambda instance: manager.add(statistics.NAME, instance_key(instance)))

@@ -186,7 +186,8 @@ def test_a_work_is_compared_without_what_karmada_adds() -> None:
         "metadata": {**manifest["metadata"], "annotations": {**manifest["metadata"]["annotations"], "x": "y"}},
     }
     assert carries([added], wanted)
-    for changed in ({"rules": []}, {"kind": "Role"}, {"metadata": {"name": place.name}}):
+    changes: list[dict[str, Any]] = [{"rules": []}, {"kind": "Role"}, {"metadata": {"name": place.name}}]
+    for changed in changes:
         assert not carries([{**manifest, **changed}], wanted)
     assert not carries(None, wanted)
     assert not carries([manifest, manifest], wanted)
