@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kairship.access import Binding
+from kairship.access.storing import BINDING
 from kairship.instances.pool_sources import fingerprint
 from kairship.kube import Client, kinds
 from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection, resource_of
@@ -99,6 +101,7 @@ class GlobalCluster:
         self.observed = Reflector(client, Selection(INSTANCE, ObservedInstance), clock=clock, metrics=metrics)
         self.memberships = Reflector(client, Selection(MEMBERSHIP, JoinedCluster), clock=clock, metrics=metrics)
         self.clusters = Reflector(client, Selection(CLUSTER, RegisteredCluster), clock=clock, metrics=metrics)
+        self.bindings = Reflector(client, Selection(BINDING, Binding), clock=clock, metrics=metrics)
         self.secrets = Reflector(
             client, Selection(kinds.SECRETS, SecretFingerprint, namespace=NAMESPACE), clock=clock, metrics=metrics
         )

@@ -19,6 +19,7 @@ from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import Insides
 from kairship.controllers.lifecycle import lifecycle_controller
 from kairship.controllers.membership import MemberEstimators, membership_controller
+from kairship.controllers.registry import registry_controller
 from kairship.controllers.statistics import Pictures, statistics_controller
 from kairship.controllers.status_sync import status_sync_controller
 from kairship.controllers.virtual_cluster import virtual_cluster_controller
@@ -132,6 +133,7 @@ class ControllerManager:
                 virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
                 statistics_controller(cluster, pictures=pictures, clock=self._clock),
                 membership_controller(cluster, pool=pool, insides=insides, clock=self._clock),
+                registry_controller(cluster, client, insides=insides, clock=self._clock, metrics=self._metrics),
                 access_controller(
                     cluster, client, pool=pool, insides=insides, clock=self._clock, metrics=self._metrics
                 ),

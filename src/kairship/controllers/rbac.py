@@ -4,7 +4,7 @@ Secrets are a matter of the plane's own namespace, and so is the lease. Instance
 places only: the finalizer, which is part of the object itself, and their status.
 """
 
-from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS
+from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS, PRODUCTS, REGISTRATIONS
 from kairship.resources.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-controller-manager"
@@ -25,6 +25,8 @@ def manifests() -> list[Manifest]:
             rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "create", "patch", "delete"]),
             rule(ACCESS_BINDINGS.group, [ACCESS_BINDINGS.plural], _READ),
             rule(ACCESS_BINDINGS.group, [f"{ACCESS_BINDINGS.plural}/status"], ["patch"]),
+            rule(REGISTRATIONS.group, [REGISTRATIONS.plural], [*_READ, "create", "patch", "delete"]),
+            rule(PRODUCTS.group, [PRODUCTS.plural], [*_READ, "create", "patch"]),
             # Events of cluster-scoped objects are in the namespace default.
             rule("", ["events"], ["create", "patch"]),
         ],

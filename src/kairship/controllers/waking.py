@@ -3,7 +3,7 @@
 Where each kind of news goes is said in one place, because controllers do not know of each other.
 """
 
-from kairship.controllers import access, lifecycle, membership, statistics, status_sync, virtual_cluster
+from kairship.controllers import access, lifecycle, membership, registry, statistics, status_sync, virtual_cluster
 from kairship.controllers.global_cluster import GlobalCluster, instance_key
 from kairship.controllers.inside import Insides, Source
 from kairship.controllers.membership import membership_key
@@ -31,6 +31,8 @@ def wake(manager: Manager, cluster: GlobalCluster, *, pool: Pool, insides: Insid
             members_of(instance)
             # Estimators take from the members what could not be asked before.
             manager.add(lifecycle.NAME, instance_key(instance))
+        if source in {Source.NAMESPACES, Source.WHOLE}:
+            manager.add(registry.NAME, instance_key(instance))
         if source is Source.CLUSTERS:
             manager.add(membership.NAME, membership_key(name))
         manager.add(access.NAME, instance_key(instance))

@@ -50,10 +50,9 @@ _STALE = 0.2
 def access_controller(
     cluster: GlobalCluster, client: Client, *, pool: Pool, insides: Insides, clock: Clock, metrics: Metrics
 ) -> Controller:
-    bindings = Reflector(client, Selection(BINDING, Binding), clock=clock, metrics=metrics)
     # Apart from the bindings themselves: what this controller tells them must not wake it.
     told = Reflector(client, Selection(BINDING, ToldBinding), clock=clock, metrics=metrics)
-    access = Access(cluster, bindings, told, pool=pool, insides=insides)
+    access = Access(cluster, told, pool=pool, insides=insides)
 
     def of_binding(binding: Binding) -> Iterable[Key]:
         scope = binding.spec.scope
@@ -68,7 +67,7 @@ def access_controller(
     return Controller(
         name=NAME,
         watches=(
-            Watch(bindings, of_binding),
+            Watch(cluster.bindings, of_binding),
             Watch(told, no_key),
             Watch(cluster.wanted, own_key),
             Watch(cluster.observed, no_key),
@@ -84,14 +83,12 @@ class Access:
     def __init__(
         self,
         cluster: GlobalCluster,
-        bindings: Reflector[Binding],
         told: Reflector[ToldBinding],
         *,
         pool: Pool,
         insides: Insides,
     ) -> None:
         self._cluster = cluster
-        self._bindings = bindings
         self._told = told
         self._pool = pool
         self._insides = insides
@@ -117,7 +114,7 @@ class Access:
 
     async def _keep(self, context: Context, instance: ObservedInstance) -> Result:
         name, uid = instance.metadata.name, instance.metadata.uid
-        bindings = [each for each in self._bindings.store if concerns(each, uid)]
+        bindings = [each for each in self._cluster.bindings.store if concerns(each, uid)]
         own = [each for each in bindings if each.spec.scope.level is not ScopeLevel.PLATFORM]
         try:
             client, inside = self._pool.instance(name), self._insides.get(name)
@@ -163,13 +160,13 @@ class Access:
         return RetryAfter(jittered(_EVERY)) if told and told_all is DONE else RetryAfter(_STALE)
 
     def _about(self, instance: str) -> list[Binding]:
-        return [each for each in self._bindings.store if each.spec.scope.instance == instance]
+        return [each for each in self._cluster.bindings.store if each.spec.scope.instance == instance]
 
     async def _tell_platform(self, context: Context) -> Result:
         """Of what is about no single instance."""
         verdicts = {}
         instances = [each.metadata.name for each in self._cluster.wanted.store if not each.metadata.deletion_timestamp]
-        for binding in self._bindings.store:
+        for binding in self._cluster.bindings.store:
             if binding.spec.scope.instance is None:
                 verdicts[binding.name] = (binding, self._on_platform(binding, instances))
         return DONE if await report.tell(context, self._told.store, verdicts) else RetryAfter(_STALE)
