@@ -5,6 +5,7 @@ Instances here exist as objects only, with a control plane that nobody made: reg
 
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -29,8 +30,9 @@ async def instance(world: World) -> AsyncIterator[ManagedInstance]:
         managed.client = client
         await managed.create(driver="external", kubeconfigSecret={"name": managed.name}, alias="First")
         yield managed
-        await client.patch(INSTANCE, managed.name, {"metadata": {"finalizers": None}})
-        await client.delete(INSTANCE, managed.name, missing_ok=True)
+        with suppress(NotFound):
+            await client.patch(INSTANCE, managed.name, {"metadata": {"finalizers": None}})
+            await client.delete(INSTANCE, managed.name)
 
 
 def named(instance: ManagedInstance) -> str:
