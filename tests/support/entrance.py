@@ -19,10 +19,11 @@ from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import NoTracing, Tracing
 from kairship.gen.google.rpc.status_pb import Status
 from kairship.rpc.calls import Caller, Envelope
-from kairship.rpc.errors import Unauthenticated
+from kairship.rpc.errors import ApiError, Unauthenticated
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, methods
 from support.bindings import World, bind, on
@@ -33,18 +34,22 @@ METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for m
 
 
 class ByName:
-    """The token is the name: the administrator, or somebody without any right."""
+    """The token is the name, of the administrator or of somebody else, and after `%` a group: ann%team."""
 
     async def authenticate(self, envelope: Envelope) -> Caller:
         token = envelope.headers.get("authorization", "").removeprefix("Bearer ")
         if not token:
             raise Unauthenticated("there is no token")
-        return ADMIN if token == TOKEN else Caller(id=token, name=token)
+        name, *groups = token.split("%")
+        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups))
 
 
 class EverybodyMay:
     def authorize(self, call: object, request: object) -> None:
         pass
+
+    def objection(self, call: object, request: object) -> Callable[[], ApiError | None]:
+        return lambda: None
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,7 @@ class Running:
     rest_url: str
     grpc_address: str
     metrics: CollectorRegistry
+    streams: Streams
 
 
 @asynccontextmanager
@@ -156,4 +162,4 @@ async def running(
                 aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,
                 grpc.aio.insecure_channel(address) as channel,
             ):
-                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics)
+                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics, entrance.streams)

@@ -21,13 +21,13 @@ class Assembly:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
-        self._feed = Feed(client, clock=clock, metrics=reconcile_metrics)
-        self.gatekeeper = Gatekeeper(self._feed.authoriser)
-        sight = BoundSight(self._feed.authoriser)
+        self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
+        self.gatekeeper = Gatekeeper(self.feed.authoriser)
+        sight = BoundSight(self.feed.authoriser)
         self._services = Services(
             client, self._pool, sight=sight, clock=clock, metrics=reconcile_metrics, offers=offers
         )
-        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self._feed.authoriser)}
+        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights})
 
     async def run(self) -> None:
@@ -35,9 +35,9 @@ class Assembly:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._pool.run())
             tasks.create_task(self._services.run())
-            tasks.create_task(self._feed.run())
+            tasks.create_task(self.feed.run())
 
     async def wait_synced(self) -> None:
         await self._pool.wait_synced()
         await self._services.wait_synced()
-        await self._feed.wait_trusted()
+        await self.feed.wait_trusted()

@@ -4,12 +4,14 @@ Default deny: what nobody allows is refused, and a method that names no permissi
 from memory, at once.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from protobuf import Message
 
 from kairship import access
-from kairship.access import Authoriser, Gate, Verdict
+from kairship.access import Authoriser, Gate, Reach, Verdict
+from kairship.access.namespaces import NEEDED
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
@@ -32,9 +34,14 @@ class Authorizer(Protocol):
         """
         ...
 
+    def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
+        """For a stream: what is asked again and again while it lasts, and says why it must end."""
+        ...
+
 
 class Gatekeeper:
     def __init__(self, authoriser: Authoriser) -> None:
+        self._authoriser = authoriser
         self._gate = Gate(authoriser)
 
     def authorize(self, call: Call, request: Message[Any]) -> None:
@@ -44,6 +51,27 @@ class Gatekeeper:
         verdict = self._gate.admits(holder(call.caller), method, request)
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
+
+    def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
+        """Of a list that is filtered, each part that was in sight must still be: nothing is looked at twice."""
+        before = self._sight(call)
+
+        def ask() -> ApiError | None:
+            try:
+                self.authorize(call, request)
+            except ApiError as error:
+                return error
+            # While there is no contact nothing was heard that could be compared.
+            comparable = call.method.filtered and self._authoriser.trusts(NEEDED)
+            if comparable and not all(map(Reach.covers, self._sight(call), before)):
+                return Unavailable("your rights have changed; call again", retry_after=1.0)
+            return None
+
+        return ask
+
+    def _sight(self, call: Call) -> tuple[Reach, Reach]:
+        who = holder(call.caller)
+        return self._authoriser.reach(who, call.method.permission), self._authoriser.reach(who, NEEDED)
 
 
 def holder(caller: Caller) -> access.Caller:

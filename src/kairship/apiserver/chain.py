@@ -144,7 +144,7 @@ class Chain:
 
             async def pass_on() -> None:
                 async with (
-                    self.streams.opened(_line_of(call), seconds=seconds),
+                    self.streams.opened(_line_of(call), self._authorizer.objection(call, request), seconds=seconds),
                     aclosing(handler(request, call)) as replies,
                 ):
                     async for reply in replies:

@@ -26,6 +26,7 @@ from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.rest import Rest
 from kairship.apiserver.routing import Router
+from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
 from kairship.rpc.errors import Unavailable
 from kairship.rpc.registry import Registry
@@ -91,6 +92,11 @@ class Entrance:
             await asyncio.sleep(linger)
             self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
             await asyncio.gather(_close(http, runner, grace), self._grpc.stop(grace))
+
+    @property
+    def streams(self) -> Streams:
+        """Those that are open."""
+        return self._chain.streams
 
     def announce(self) -> None:
         """Say that calls are served from now on."""

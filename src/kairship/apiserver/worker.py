@@ -24,6 +24,7 @@ from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.logs import log_as_json
 from kairship.apiserver.ops import Ops
 from kairship.apiserver.settings import Settings
+from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import Client, Connection, KubeError
 
@@ -87,7 +88,10 @@ class Worker:
                 metrics=metrics,
                 tracing=tracing,
             )
+            guard = StreamGuard(entrance.streams)
+            assembly.feed.on_loss(guard.hear)
             background = [
+                tasks.create_task(guard.run()),
                 tasks.create_task(assembly.run()),
                 tasks.create_task(self._reach_global_cluster(client, assembly, entrance)),
             ]
