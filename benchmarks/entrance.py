@@ -31,7 +31,6 @@ from kairship.apiserver.authentication import ADMIN, AdminToken
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.logs import log_as_json
 from kairship.apiserver.tracing import NoTracing
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     GetInstanceRequest,
@@ -45,6 +44,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.process.logs import log_as_json
 from kairship.reconcile import Metadata, SystemClock
 from kairship.resources import ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
