@@ -18,6 +18,7 @@ from kairship.apiserver.authentication import ADMIN
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.rest import Page
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import NoTracing, Tracing
 from kairship.gen.google.rpc.status_pb import Status
@@ -133,6 +134,7 @@ async def running(
     limits: Limits | None = None,
     everybody_may: bool = False,
     world: World | None = None,
+    receivers: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
@@ -149,6 +151,7 @@ async def running(
         limits=limits or Limits(),
         metrics=metrics,
         tracing=tracing or NoTracing(),
+        receivers=receivers,
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
-from kairship.access import Feed
+from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
+from kairship.apiserver import webhook
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.services.visible import BoundSight
+from kairship.apiserver.webhook import BindingWebhook
+from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
@@ -22,6 +25,8 @@ class Assembly:
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
+        self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
+        self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
         self.gatekeeper = Gatekeeper(self.feed.authoriser)
         sight = BoundSight(self.feed.authoriser)
         self._services = Services(
@@ -36,6 +41,7 @@ class Assembly:
             tasks.create_task(self._pool.run())
             tasks.create_task(self._services.run())
             tasks.create_task(self.feed.run())
+            tasks.create_task(self._webhook_secrets.run())
 
     async def wait_synced(self) -> None:
         await self._pool.wait_synced()

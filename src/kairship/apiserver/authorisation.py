@@ -14,7 +14,7 @@ from kairship.access import Authoriser, Gate, Reach, Verdict
 from kairship.access.namespaces import NEEDED
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.rpc.calls import Call, Caller
-from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.errors import ApiError, InvalidArgument, NotFound, PermissionDenied, Unavailable
 
 RETRY_AFTER = 2.0
 
@@ -48,6 +48,7 @@ class Gatekeeper:
         method = call.method
         if call.caller.must_change_password and method.path not in BEFORE_PASSWORD_CHANGE:
             raise PermissionDenied("change your password first; nothing else is allowed until then")
+        _require_place_named(call, request)
         verdict = self._gate.admits(holder(call.caller), method, request)
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
@@ -82,6 +83,14 @@ def holder(caller: Caller) -> access.Caller:
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
+
+
+def _require_place_named(call: Call, request: Message[Any]) -> None:
+    """Over gRPC a request may leave out where it is about, which no place that there could be is called."""
+    method = call.method
+    places = [field for field in (method.instance, method.namespace, method.workspace) if field]
+    if missing := [field for field in places if not getattr(request, field)]:
+        raise InvalidArgument(violations=[(field, "must not be empty") for field in missing])
 
 
 def no_instance(name: str) -> NotFound:

@@ -22,6 +22,7 @@ Objection: TypeAlias = Callable[[], ApiError | None]
 @dataclass(slots=True)
 class _Open:
     objection: Objection
+    credential: str
     ended: ApiError | None = None
 
 
@@ -34,11 +35,12 @@ class Streams:
 
     @asynccontextmanager
     async def opened(
-        self, caller: CallerId, objection: Objection, *, seconds: float | None = None
+        self, caller: CallerId, objection: Objection, *, credential: str = "", seconds: float | None = None
     ) -> AsyncIterator[None]:
         """What runs inside is ended with an error when the stream has lasted its time or is told to end.
 
         `seconds` are those that the caller gives it. `objection` is asked now, and whenever it may have an answer.
+        `credential` is the session or token that it was opened with.
         """
         if error := self._stopping or objection():
             raise error
@@ -49,7 +51,7 @@ class Streams:
         self._open[caller] = mine
         ours = self._limits.stream_seconds
         limit = asyncio.timeout(ours if seconds is None else min(ours, seconds))
-        mine[limit] = _Open(objection)
+        mine[limit] = _Open(objection, credential)
         try:
             async with limit:
                 yield
@@ -79,6 +81,13 @@ class Streams:
         """End every stream of a caller with this error."""
         for limit, stream in self._open.get(caller, {}).items():
             _end(limit, stream, error)
+
+    def end_with(self, credential: str, error: ApiError) -> None:
+        """End every stream that was opened with a session or token."""
+        for mine in self._open.values():
+            for limit, stream in mine.items():
+                if stream.credential == credential:
+                    _end(limit, stream, error)
 
     def callers(self) -> list[CallerId]:
         return list(self._open)

@@ -87,6 +87,7 @@ class Worker:
                 limits=self._settings.limits,
                 metrics=metrics,
                 tracing=tracing,
+                receivers=assembly.receivers,
             )
             guard = StreamGuard(entrance.streams)
             assembly.feed.on_loss(guard.hear)

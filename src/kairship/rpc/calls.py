@@ -33,6 +33,8 @@ class Caller(msgspec.Struct, frozen=True):
     """The permissions that an access token is for; None for all that its owner has."""
     must_change_password: bool = False
     """Until that is done, nothing else is allowed."""
+    token: str = ""
+    """The access token that was shown, by its id; empty in a session."""
 
 
 NOBODY = Caller(id="", name="", authenticated_by="nothing")
