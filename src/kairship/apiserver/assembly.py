@@ -11,7 +11,6 @@ from kairship.access.rights import Rights
 from kairship.apiserver import webhook
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
-from kairship.apiserver.services.visible import BoundSight
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.instances.pool import Pool, PoolMetrics
@@ -38,10 +37,7 @@ class Assembly:
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
         self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
         self.gatekeeper = Gatekeeper(self.feed.authoriser)
-        sight = BoundSight(self.feed.authoriser)
-        self._services = Services(
-            client, self._pool, sight=sight, clock=clock, metrics=reconcile_metrics, offers=offers
-        )
+        self._services = Services(client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers)
         rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self.feed.authoriser)}
         self._roles: dict[str, RoleChannel] = {}
         if ghippo is not None:

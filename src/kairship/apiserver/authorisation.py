@@ -10,11 +10,13 @@ from typing import Any, Protocol
 from protobuf import Message
 
 from kairship import access
-from kairship.access import Authoriser, Gate, Reach, Verdict
+from kairship.access import Authoriser, Gate, Verdict
 from kairship.access.namespaces import NEEDED
 from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.resources import Reach
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, InvalidArgument, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.sight import EVERYTHING, Sight
 
 RETRY_AFTER = 2.0
 
@@ -30,7 +32,7 @@ class Authorizer(Protocol):
         """Returns if the caller may. Decides from memory, at once.
 
         Raises `PermissionDenied`; `NotFound` where the caller may not even know that there is something;
-        `Unavailable` while rights cannot be trusted to be current.
+        `Unavailable` while rights cannot be trusted to be current. Notes in the call what is in its sight.
         """
         ...
 
@@ -52,10 +54,11 @@ class Gatekeeper:
         verdict = self._gate.admits(holder(call.caller), method, request)
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
+        call.sight = self._sight(call, request)
 
     def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
         """Of a list that is filtered, each part that was in sight must still be: nothing is looked at twice."""
-        before = self._sight(call)
+        before = call.sight
 
         def ask() -> ApiError | None:
             try:
@@ -63,16 +66,31 @@ class Gatekeeper:
             except ApiError as error:
                 return error
             # While there is no contact nothing was heard that could be compared.
-            comparable = call.method.filtered and self._authoriser.trusts(NEEDED)
-            if comparable and not all(map(Reach.covers, self._sight(call), before)):
+            if self._authoriser.trusts(NEEDED) and not call.sight.covers(before):
                 return Unavailable("your rights have changed; call again", retry_after=1.0)
             return None
 
         return ask
 
-    def _sight(self, call: Call) -> tuple[Reach, Reach]:
-        who = holder(call.caller)
-        return self._authoriser.reach(who, call.method.permission), self._authoriser.reach(who, NEEDED)
+    def _sight(self, call: Call, request: Message[Any]) -> Sight:
+        """Of a method that is admitted. What is not filtered is in sight as a whole."""
+        method, who = call.method, holder(call.caller)
+        if method.filtered:
+            reserved = self._authoriser.reach(who, NEEDED)
+            return Sight(reach=self._authoriser.reach(who, method.permission), reserved=reserved)
+        instance = getattr(request, method.instance) if method.instance else ""
+        whole = Reach(instances=frozenset({instance}))
+        match method.scope:
+            case Scope.PLATFORM:
+                return EVERYTHING
+            case Scope.INSTANCE:
+                deeper = self._authoriser.on_instance(who, NEEDED, instance)
+                return Sight(reach=whole, reserved=whole if deeper else Reach())
+            case Scope.NAMESPACE:  # the gate has looked at this very namespace
+                held = frozenset({getattr(request, method.namespace or "")})
+                return Sight(reach=Reach(namespaces={instance: held}), reserved=whole)
+            case _:
+                return Sight()
 
 
 def holder(caller: Caller) -> access.Caller:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from kairship.rpc.sight import Sight
 from kairship.wire import Method
 
 MOST_WARNINGS = 20
@@ -50,6 +51,8 @@ class Call:
     """When the reply must be there, by `time.monotonic`."""
     origin: str = ""
     """The address that the request came from."""
+    sight: Sight = field(default_factory=Sight)
+    """What of the platform its reply may be about, if the caller needs to hold the permission on a part only."""
     warnings: list[str] = field(default_factory=list)
 
     def remaining(self) -> float:
