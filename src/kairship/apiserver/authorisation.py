@@ -85,7 +85,9 @@ class Gatekeeper:
                 return EVERYTHING
             case Scope.INSTANCE:
                 deeper = self._authoriser.on_instance(who, NEEDED, instance)
-                return Sight(reach=whole, reserved=whole if deeper else Reach())
+                beyond = self._authoriser.on_platform(who, method.permission)
+                reach = Reach(everywhere=True) if beyond else whole
+                return Sight(reach=reach, reserved=whole if deeper else Reach())
             case Scope.NAMESPACE:  # the gate has looked at this very namespace
                 held = frozenset({getattr(request, method.namespace or "")})
                 return Sight(reach=Reach(namespaces={instance: held}), reserved=whole)
