@@ -15,7 +15,7 @@ from protobuf import Message
 
 from kairship.access import Role
 from kairship.apiserver.auditing import Audit, LoggedAudit
-from kairship.apiserver.authentication import ADMIN
+from kairship.apiserver.authentication import ADMIN, Authenticator
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
@@ -135,6 +135,7 @@ async def running(
     *,
     limits: Limits | None = None,
     everybody_may: bool = False,
+    authenticator: Authenticator | None = None,
     world: World | None = None,
     receivers: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
@@ -147,7 +148,7 @@ async def running(
     metrics = CollectorRegistry()
     entrance = Entrance(
         Registry(services or {}),
-        authenticator=ByName(),
+        authenticator=authenticator or ByName(),
         authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
         audit=audit or LoggedAudit(),
         limits=limits or Limits(),
