@@ -67,7 +67,7 @@ class SignIn:
         usable = found is not None and not found.disabled and not found.provider
         right = await self._passwords.verify(found.password_hash if found is not None else None, password)
         if found is None or not right or not usable:
-            await self._note(name, origin, outcome=Unauthenticated.code)
+            await self._note(name, origin, outcome=Unauthenticated.CODE)
             raise Unauthenticated(_WRONG)
         if self._passwords.is_outdated(found.password_hash):
             await self._rehash(found.id, found.password_hash, password)
@@ -122,7 +122,7 @@ class SignIn:
             lambda connection: lockout.begin_attempt(connection, name=found.name, address=origin.address, at=at)
         )
         if not await self._passwords.verify(found.password_hash, old):
-            await self._note(found.name, origin, outcome=Unauthenticated.code, action="ghippo.self.update")
+            await self._note(found.name, origin, outcome=Unauthenticated.CODE, action="ghippo.self.update")
             raise Unauthenticated("the old password is wrong")
         fresh = await self._passwords.hash(new)
 
