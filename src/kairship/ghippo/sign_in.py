@@ -10,14 +10,15 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from kairship.ghippo import access_tokens, device_login, lockout, sessions, users
+from kairship.access.session_tokens import Claims
+from kairship.ghippo import device_login, lockout, sessions, users
 from kairship.ghippo.audit import AuditLog, Entry
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import Precondition, Unauthenticated
 from kairship.ghippo.identifiers import Now, now, storable
 from kairship.ghippo.passwords import Passwords, check_policy
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.signing import LIFETIME, Claims, Signer
+from kairship.ghippo.signing import LIFETIME, Signer
 
 _WRONG = "the name or the password is wrong"
 _OVER = "the session has ended; sign in again"
@@ -101,15 +102,6 @@ class SignIn:
         if user.disabled:
             raise Unauthenticated("this user is disabled; ask an administrator")
         return self._begin(connection, user.id, user.name, origin)
-
-    async def with_access_token(self, token: str) -> access_tokens.Bearer:
-        at = self._now()
-        bearer = await self._database.read(lambda connection: access_tokens.find(connection, token, at=at))
-        if bearer is None:
-            raise Unauthenticated("the access token is unknown, expired or revoked; create another")
-        if bearer.is_to_be_noted(at=at):
-            await self._database.write(lambda connection: access_tokens.note_use(connection, bearer.token, at=at))
-        return bearer
 
     async def change_password(self, user: str, old: str, new: str, *, session: str, origin: Origin) -> None:
         """All other sessions end. Guessing the old one is limited as at sign-in."""

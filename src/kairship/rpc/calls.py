@@ -24,7 +24,21 @@ class Caller(msgspec.Struct, frozen=True):
     name: str
     groups: tuple[str, ...] = ()
     authenticated_by: str = "token"
-    """How it was shown who it is: "token", later also "session" and others."""
+    """How it was shown who it is: "token" or "session"; "nothing" of whoever is not signed in."""
+    session: str = ""
+    """The session that the call belongs to; empty with an access token."""
+    csrf: str = ""
+    """What a browser must repeat in a header with everything that changes something; empty outside a session."""
+    limited_to: frozenset[str] | None = None
+    """The permissions that an access token is for; None for all that its owner has."""
+    must_change_password: bool = False
+    """Until that is done, nothing else is allowed."""
+    token: str = ""
+    """The access token that was shown, by its id; empty in a session."""
+
+
+NOBODY = Caller(id="", name="", authenticated_by="nothing")
+"""Whoever calls what everybody may call, which is no more than signing in."""
 
 
 @dataclass(slots=True, kw_only=True)

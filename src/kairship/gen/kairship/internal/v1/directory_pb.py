@@ -51,7 +51,7 @@ class FollowRequest(Message[_FollowRequestFields]):
 
         revision: int
 
-_FollowResponseFields: TypeAlias = Literal["reset", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys"]
+_FollowResponseFields: TypeAlias = Literal["reset", "complete", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys"]
 
 class FollowResponse(Message[_FollowResponseFields]):
     """
@@ -63,17 +63,21 @@ class FollowResponse(Message[_FollowResponseFields]):
 
     Attributes:
         reset:
-            Everything follows, in this and the next replies up to the first that has a revision. What was told before and is not
+            Everything follows, in this and the next replies up to the first that is complete. What was told before and is not
             told again is not there any more.
 
             ```proto
             bool reset = 1;
             ```
-        revision:
-            Up to which revision everything has been told; 0 if more is to follow.
+        complete:
+            Everything has been told, up to `revision`; otherwise more is to follow at once.
 
             ```proto
-            int64 revision = 2;
+            bool complete = 2;
+            ```
+        revision:
+            ```proto
+            int64 revision = 9;
             ```
         identities:
             ```proto
@@ -109,7 +113,7 @@ class FollowResponse(Message[_FollowResponseFields]):
             ```
     """
 
-    __slots__ = ("reset", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys")
+    __slots__ = ("reset", "complete", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys")
 
     if TYPE_CHECKING:
 
@@ -117,6 +121,7 @@ class FollowResponse(Message[_FollowResponseFields]):
             self,
             *,
             reset: bool = False,
+            complete: bool = False,
             revision: int = 0,
             identities: list[Identity] | None = None,
             tokens: list[Token] | None = None,
@@ -128,6 +133,7 @@ class FollowResponse(Message[_FollowResponseFields]):
             pass
 
         reset: bool
+        complete: bool
         revision: int
         identities: list[Identity]
         tokens: list[Token]
@@ -384,7 +390,7 @@ class TokenUse(Message[_TokenUseFields]):
 
 
 _DESC = file_desc(
-    b'\n$kairship/internal/v1/directory.proto\x12\x14kairship.internal.v1\x1a\x1bgoogle/protobuf/empty.proto"+\n\rFollowRequest\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision"\xb2\x02\n\x0eFollowResponse\x12\x14\n\x05reset\x18\x01 \x01(\x08R\x05reset\x12\x1a\n\x08revision\x18\x02 \x01(\x03R\x08revision\x12>\n\nidentities\x18\x03 \x03(\x0b2\x1e.kairship.internal.v1.IdentityR\nidentities\x123\n\x06tokens\x18\x04 \x03(\x0b2\x1b.kairship.internal.v1.TokenR\x06tokens\x12\x1d\n\ngone_users\x18\x05 \x03(\tR\tgoneUsers\x12\x1f\n\x0bgone_tokens\x18\x06 \x03(\tR\ngoneTokens\x12%\n\x0eended_sessions\x18\x07 \x03(\tR\rendedSessions\x12\x12\n\x04keys\x18\x08 \x01(\tR\x04keys"F\n\x08Identity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n\x06groups\x18\x03 \x03(\tR\x06groups"}\n\x05Token\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04hash\x18\x02 \x01(\x0cR\x04hash\x12\x12\n\x04user\x18\x03 \x01(\tR\x04user\x12\x1d\n\nlimited_to\x18\x04 \x03(\tR\tlimitedTo\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt"(\n\x12LookUpTokenRequest\x12\x12\n\x04hash\x18\x01 \x01(\x0cR\x04hash"~\n\x13LookUpTokenResponse\x121\n\x05token\x18\x01 \x01(\x0b2\x1b.kairship.internal.v1.TokenR\x05token\x124\n\x05owner\x18\x02 \x01(\x0b2\x1e.kairship.internal.v1.IdentityR\x05owner"J\n\x14NoteTokenUsesRequest\x122\n\x04uses\x18\x01 \x03(\x0b2\x1e.kairship.internal.v1.TokenUseR\x04uses"*\n\x08TokenUse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n\x02at\x18\x02 \x01(\x03R\x02at2\x9b\x02\n\tDirectory\x12U\n\x06Follow\x12#.kairship.internal.v1.FollowRequest\x1a$.kairship.internal.v1.FollowResponse0\x01\x12b\n\x0bLookUpToken\x12(.kairship.internal.v1.LookUpTokenRequest\x1a).kairship.internal.v1.LookUpTokenResponse\x12S\n\rNoteTokenUses\x12*.kairship.internal.v1.NoteTokenUsesRequest\x1a\x16.google.protobuf.Emptyb\x06proto3',
+    b'\n$kairship/internal/v1/directory.proto\x12\x14kairship.internal.v1\x1a\x1bgoogle/protobuf/empty.proto"+\n\rFollowRequest\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision"\xce\x02\n\x0eFollowResponse\x12\x14\n\x05reset\x18\x01 \x01(\x08R\x05reset\x12\x1a\n\x08complete\x18\x02 \x01(\x08R\x08complete\x12\x1a\n\x08revision\x18\t \x01(\x03R\x08revision\x12>\n\nidentities\x18\x03 \x03(\x0b2\x1e.kairship.internal.v1.IdentityR\nidentities\x123\n\x06tokens\x18\x04 \x03(\x0b2\x1b.kairship.internal.v1.TokenR\x06tokens\x12\x1d\n\ngone_users\x18\x05 \x03(\tR\tgoneUsers\x12\x1f\n\x0bgone_tokens\x18\x06 \x03(\tR\ngoneTokens\x12%\n\x0eended_sessions\x18\x07 \x03(\tR\rendedSessions\x12\x12\n\x04keys\x18\x08 \x01(\tR\x04keys"F\n\x08Identity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n\x06groups\x18\x03 \x03(\tR\x06groups"}\n\x05Token\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04hash\x18\x02 \x01(\x0cR\x04hash\x12\x12\n\x04user\x18\x03 \x01(\tR\x04user\x12\x1d\n\nlimited_to\x18\x04 \x03(\tR\tlimitedTo\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt"(\n\x12LookUpTokenRequest\x12\x12\n\x04hash\x18\x01 \x01(\x0cR\x04hash"~\n\x13LookUpTokenResponse\x121\n\x05token\x18\x01 \x01(\x0b2\x1b.kairship.internal.v1.TokenR\x05token\x124\n\x05owner\x18\x02 \x01(\x0b2\x1e.kairship.internal.v1.IdentityR\x05owner"J\n\x14NoteTokenUsesRequest\x122\n\x04uses\x18\x01 \x03(\x0b2\x1e.kairship.internal.v1.TokenUseR\x04uses"*\n\x08TokenUse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n\x02at\x18\x02 \x01(\x03R\x02at2\x9b\x02\n\tDirectory\x12U\n\x06Follow\x12#.kairship.internal.v1.FollowRequest\x1a$.kairship.internal.v1.FollowResponse0\x01\x12b\n\x0bLookUpToken\x12(.kairship.internal.v1.LookUpTokenRequest\x1a).kairship.internal.v1.LookUpTokenResponse\x12S\n\rNoteTokenUses\x12*.kairship.internal.v1.NoteTokenUsesRequest\x1a\x16.google.protobuf.Emptyb\x06proto3',
     [
         empty_pb.desc(),
     ],
