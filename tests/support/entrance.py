@@ -12,9 +12,10 @@ import grpc
 from prometheus_client import CollectorRegistry
 from protobuf import Message
 
+from kairship.access import Role
 from kairship.apiserver.auditing import Audit, LoggedAudit
 from kairship.apiserver.authentication import ADMIN
-from kairship.apiserver.authorisation import AdminOnly
+from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.tracing import NoTracing, Tracing
@@ -24,6 +25,7 @@ from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import Unauthenticated
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, methods
+from support.bindings import World, bind, on
 
 BASE = "/apis/kairship.io/v1alpha1"
 TOKEN = "admin"
@@ -124,16 +126,19 @@ async def running(
     *,
     limits: Limits | None = None,
     everybody_may: bool = False,
+    world: World | None = None,
     audit: Audit | None = None,
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
     grace: float = 5.0,
 ) -> AsyncIterator[Running]:
+    """Without a `world`, the administrator may do everything and nobody else anything."""
+    rights = world or World(bind(ADMIN.id, Role.PLATFORM_ADMIN, on()))
     metrics = CollectorRegistry()
     entrance = Entrance(
         Registry(services or {}),
         authenticator=ByName(),
-        authorizer=EverybodyMay() if everybody_may else AdminOnly(),
+        authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
         audit=audit or LoggedAudit(),
         limits=limits or Limits(),
         metrics=metrics,

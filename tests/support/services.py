@@ -14,8 +14,10 @@ import psutil
 import pytest
 from protobuf import Message
 
+from kairship.access import Reach
 from kairship.apiserver import rbac
 from kairship.apiserver.services import EXTERNAL, Offer, Services
+from kairship.apiserver.services.visible import Sight, Visible
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool, PoolSettings
 from kairship.kube import Client, NotFound
@@ -37,6 +39,16 @@ M = TypeVar("M", bound=Message[Any])
 
 _QUICK = PoolSettings(probe_interval=0.5, retry_interval=0.1, grace=1.0)
 _METHODS = {f"{method.service}.{method.name}": method for method in methods().values()}
+
+
+class Everything:
+    """What an administrator of the platform sees."""
+
+    def reach(self, call: Call) -> Reach:
+        return Reach(everywhere=True)
+
+    def within(self, instance: str, call: Call) -> Visible:
+        return Visible(reserved=True)
 
 
 class Api:
@@ -108,7 +120,7 @@ async def discard(world: Client, name: str) -> None:
 
 
 @asynccontextmanager
-async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
+async def services_of(plane: EmbeddedPlane, *, sight: Sight | None = None) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
     async with (
@@ -118,7 +130,7 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
     ):
         metrics, clock = Metrics(), SystemClock()
         pool = Pool(client, clock=clock, metrics=metrics, settings=_QUICK)
-        services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
+        services = Services(client, pool, sight=sight or Everything(), clock=clock, metrics=metrics, offers=OFFERS)
         api = Api(Registry(services.by_name()), world, pool)
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(pool.run()), tasks.create_task(services.run())]

@@ -89,12 +89,14 @@ class Authoriser:
         return verdict
 
     def on_instance(self, caller: Caller, permission: str, instance: str, namespace: str | None = None) -> Verdict:
-        """On an instance, or on one namespace of it."""
+        """On an instance, or on one namespace of it.
+
+        One that is not known here may have been made a moment ago: whoever has the right on the whole platform is
+        not told otherwise by somebody who only heard less.
+        """
         uid = self._instances.uid(instance)
-        if uid is None:
-            return self._trusting(permission, Verdict.HIDDEN)
         verdict = self._decide(caller, permission, _places(uid, namespace))
-        if verdict is Verdict.FORBIDDEN and not self._sees(caller, uid):
+        if verdict is Verdict.FORBIDDEN and (uid is None or not self._sees(caller, uid)):
             return Verdict.HIDDEN
         if verdict is Verdict.ALLOWED and namespace is not None and namespaces.is_reserved(namespace):
             return self._decide(caller, namespaces.NEEDED, _places(uid, None))
@@ -153,8 +155,7 @@ class Authoriser:
             verdict, held = self.on_platform(caller, permission), _ON_PLATFORM
         else:
             verdict = self.on_instance(caller, permission, instance, namespace)
-            uid = self._instances.uid(instance)
-            held = () if uid is None or verdict is Verdict.HIDDEN else _places(uid, namespace)
+            held = () if verdict is Verdict.HIDDEN else _places(self._instances.uid(instance), namespace)
         defined = _TABLE.get(permission)
         return Explanation(
             verdict=verdict,
@@ -205,7 +206,9 @@ class Authoriser:
         return caller.limited_to is None or permission in caller.limited_to
 
 
-def _places(uid: str, namespace: str | None) -> tuple[Place, ...]:
+def _places(uid: str | None, namespace: str | None) -> tuple[Place, ...]:
+    if uid is None:
+        return _ON_PLATFORM
     if namespace is None:
         return (PLATFORM, places.instance(uid))
     return (PLATFORM, places.instance(uid), places.namespace(uid, namespace))

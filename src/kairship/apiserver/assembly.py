@@ -1,11 +1,15 @@
-"""What a worker serves: the services, and the pool of clients by which they reach instances."""
+"""What a worker serves: the services, the pool of clients by which they reach instances, and who may do what."""
 
 import asyncio
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
+from kairship.access import Feed
+from kairship.access.rights import Rights
+from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
+from kairship.apiserver.services.visible import BoundSight
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
@@ -17,15 +21,23 @@ class Assembly:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
-        self._services = Services(client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers)
-        self.registry = Registry(self._services.by_name())
+        self._feed = Feed(client, clock=clock, metrics=reconcile_metrics)
+        self.gatekeeper = Gatekeeper(self._feed.authoriser)
+        sight = BoundSight(self._feed.authoriser)
+        self._services = Services(
+            client, self._pool, sight=sight, clock=clock, metrics=reconcile_metrics, offers=offers
+        )
+        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self._feed.authoriser)}
+        self.registry = Registry({**self._services.by_name(), **rights})
 
     async def run(self) -> None:
         """Follow what is read from memory, and keep clients ready. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._pool.run())
             tasks.create_task(self._services.run())
+            tasks.create_task(self._feed.run())
 
     async def wait_synced(self) -> None:
         await self._pool.wait_synced()
         await self._services.wait_synced()
+        await self._feed.wait_trusted()

@@ -1,33 +1,74 @@
-"""Who may do what. Default deny: what nobody allows is refused, and a method that names no permission is nobody's."""
+"""Who may do what: the verdicts of the gate, told to callers.
+
+Default deny: what nobody allows is refused, and a method that names no permission is nobody's. Everything is decided
+from memory, at once.
+"""
 
 from typing import Any, Protocol
 
 from protobuf import Message
 
-from kairship.apiserver.authentication import ADMIN
-from kairship.rpc.calls import Call
-from kairship.rpc.errors import PermissionDenied
+from kairship import access
+from kairship.access import Authoriser, Gate, Verdict
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.rpc.calls import Call, Caller
+from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
+
+RETRY_AFTER = 2.0
+
+_SELF = "/kairship.ghippo.v1alpha1."
+BEFORE_PASSWORD_CHANGE = frozenset(
+    {f"{_SELF}CurrentUser/GetCurrentUser", f"{_SELF}CurrentUser/ChangePassword", f"{_SELF}Sessions/Logout"}
+)
+"""All that is allowed to somebody who must change the password first."""
 
 
 class Authorizer(Protocol):
     def authorize(self, call: Call, request: Message[Any]) -> None:
         """Returns if the caller may. Decides from memory, at once.
 
-        Raises `PermissionDenied`, or `NotFound` where the caller may not even know that there is something.
+        Raises `PermissionDenied`; `NotFound` where the caller may not even know that there is something;
+        `Unavailable` while rights cannot be trusted to be current.
         """
         ...
 
 
-class AdminOnly:
-    """The administrator may do everything, everybody else nothing."""
+class Gatekeeper:
+    def __init__(self, authoriser: Authoriser) -> None:
+        self._gate = Gate(authoriser)
 
     def authorize(self, call: Call, request: Message[Any]) -> None:
-        if call.caller != ADMIN:
-            raise PermissionDenied(
-                f"{call.method.permission} is needed for this; ask an administrator of the platform for it"
-            )
+        method = call.method
+        if call.caller.must_change_password and method.path not in BEFORE_PASSWORD_CHANGE:
+            raise PermissionDenied("change your password first; nothing else is allowed until then")
+        verdict = self._gate.admits(holder(call.caller), method, request)
+        if verdict is not Verdict.ALLOWED:
+            raise _refusal(verdict, call, request)
+
+
+def holder(caller: Caller) -> access.Caller:
+    """A caller as bindings know it."""
+    return access.Caller(caller.id, caller.groups, limited_to=caller.limited_to)
 
 
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
+
+
+def no_instance(name: str) -> NotFound:
+    """The same words whether there is none, or none that the caller may know of."""
+    return NotFound(f"there is no instance {name}")
+
+
+def _refusal(verdict: Verdict, call: Call, request: Message[Any]) -> ApiError:
+    method = call.method
+    if verdict is Verdict.UNCERTAIN:
+        return Unavailable("rights cannot be checked at this moment; nothing was done", retry_after=RETRY_AFTER)
+    if verdict is Verdict.HIDDEN:
+        if method.scope is Scope.WORKSPACE:
+            return NotFound(f"there is no workspace {getattr(request, method.workspace or '')}")
+        return no_instance(getattr(request, method.instance or ""))
+    if call.caller.limited_to is not None and method.permission not in call.caller.limited_to:
+        return PermissionDenied(f"this access token is not for {method.permission}; create one that is")
+    return PermissionDenied(f"{method.permission} is needed for this; ask an administrator for it")

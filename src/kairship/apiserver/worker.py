@@ -19,7 +19,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.auditing import LoggedAudit
 from kairship.apiserver.authentication import AdminToken
-from kairship.apiserver.authorisation import AdminOnly
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.tracing import tracing_from_environment
@@ -82,7 +81,7 @@ class Worker:
             entrance = Entrance(
                 assembly.registry,
                 authenticator=AdminToken(self._settings.admin_token),
-                authorizer=AdminOnly(),
+                authorizer=assembly.gatekeeper,
                 audit=LoggedAudit(),
                 limits=self._settings.limits,
                 metrics=metrics,

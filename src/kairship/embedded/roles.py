@@ -15,7 +15,7 @@ from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import entrance
+from kairship.embedded import administrator, entrance
 from kairship.embedded.home import Home
 from kairship.engine import Engine
 from kairship.instances.drivers.waiting import until
@@ -47,6 +47,7 @@ async def install(client: Client) -> None:
     await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
     for manifest in admission_policies():
         await _apply(client, manifest)
+    await administrator.ensure(client)
 
 
 async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:

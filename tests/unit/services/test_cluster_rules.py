@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kairship.access import Reach
 from kairship.apiserver.services.cluster.joining import Registry, refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.taints import check_taints, karmada_taints, label_patch
@@ -69,7 +70,7 @@ def instance(*, state: InstanceState = InstanceState.RUNNING, deleting: bool = F
 def test_why_a_cluster_may_not_join(
     clusters: list[SeenCluster], memberships: list[SeenMembership], to: SeenInstance | None, reason: str
 ) -> None:
-    told = refusal("east", to, Registry.of(clusters, memberships))
+    told = refusal("east", to, Registry.of(clusters, memberships, Reach(everywhere=True)))
     assert reason in told
     assert bool(told) is bool(reason)
 

@@ -12,6 +12,7 @@ from kairship.apiserver.services.offers import Offer, Offers
 from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.apiserver.services.resources import LiveReader, Operations, ResourceService
+from kairship.apiserver.services.visible import Sight
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
 
@@ -24,18 +25,20 @@ class Services:
         client: Client,
         pool: Pool,
         *,
+        sight: Sight,
         clock: Clock,
         metrics: Metrics,
         offers: Sequence[Offer],
         settings: Settings | None = None,
     ) -> None:
-        """`client` is that of the global cluster, `offers` what the controller-manager there can make."""
+        """`client` is that of the global cluster, `offers` what the controller-manager there can make, `sight` what
+        callers may see."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
         reach = Reach(pool)
-        operations = Operations(LiveReader(reach), reach, clock)
+        operations = Operations(LiveReader(reach), reach, sight, clock)
         self._services: dict[str, object] = {
-            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
-            "Cluster": ClusterService(self._own, reach, clock),
+            "Instance": InstanceService(self._own, reach, sight, Offers(offers), settings or Settings()),
+            "Cluster": ClusterService(self._own, reach, sight, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
