@@ -180,7 +180,8 @@ def main() -> int:
             buf = Buf(Path(workspace), asyncio.run(find_plugins(engine)))
             generate(buf, chosen.into.resolve())
             if chosen.publish:
-                buf("build", "api", "--path", "api/kairship", "--exclude-path", "api/kairship/internal", "--exclude-source-info", "--output", ROOT / IMAGE)
+                ours = ("--path", "api/kairship", "--exclude-path", "api/kairship/internal", "--exclude-source-info")
+                buf("build", "api", *ours, "--output", ROOT / IMAGE)
         except subprocess.CalledProcessError as failure:
             return failure.returncode  # buf or go has said what is wrong
         except (EngineError, console_packages.PackagesError) as failure:

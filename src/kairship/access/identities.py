@@ -87,9 +87,7 @@ class Identities:
         if self._coming is None:
             ended += [Ended("user", each) for each in told.gone_users if known.users.pop(each, None)]
             ended += [Ended("token", each) for each in told.gone_tokens if known.forget_token(each)]
-            ended += [
-                Ended("user", old.id) for old in before.values() if old and _lost_group(old, known.users[old.id])
-            ]
+            ended += [Ended("user", old.id) for old in before.values() if old and _lost_group(old, known.users[old.id])]
         self._ended |= dict.fromkeys(told.ended_sessions, self._clock.now() + _ENDED_KEPT)
         if told.complete:
             if self._coming is not None:
@@ -133,11 +131,11 @@ class _Known:
         for each in identities:
             groups = tuple(map(sys.intern, each.groups))
             self.users[each.id] = Identity(each.id, each.name, self._groups.setdefault(groups, groups))
-        for each in tokens:
-            limits = frozenset(map(sys.intern, each.limited_to)) or None
-            self.tokens[each.hash] = Token(each.id, each.user, limits, each.expires_at)
-            self._hashes[each.id] = each.hash
-            self._next_expiry = min(self._next_expiry, each.expires_at)
+        for token in tokens:
+            limits = frozenset(map(sys.intern, token.limited_to)) or None
+            self.tokens[token.hash] = Token(token.id, token.user, limits, token.expires_at)
+            self._hashes[token.id] = token.hash
+            self._next_expiry = min(self._next_expiry, token.expires_at)
 
     def forget_token(self, identifier: str) -> bool:
         hash_ = self._hashes.pop(identifier, None)

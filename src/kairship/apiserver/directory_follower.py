@@ -6,6 +6,7 @@ from the revision that it had, or takes everything anew.
 
 import asyncio
 from contextlib import aclosing
+from typing import cast
 
 import structlog
 
@@ -42,10 +43,11 @@ class DirectoryFollower:
         failures = 0
         while True:
             try:
-                async with aclosing(self._replies()) as replies:
+                request = FollowRequest(revision=self._identities.revision)
+                async with aclosing(self._channel.own_stream(internal_methods()[_FOLLOW], request)) as replies:
                     while True:
                         async with asyncio.timeout(SILENCE):
-                            told = await anext(replies)
+                            told = cast("FollowResponse", await anext(replies))
                         self._identities.take(told)
                         if told.complete:
                             self._complete.set()
@@ -65,15 +67,9 @@ class DirectoryFollower:
     async def look_up(self, hash_: bytes) -> bool:
         """Whether there is an access token with this hash; if so it is known from now on."""
         method = internal_methods()[_LOOK_UP]
-        reply = await self._channel.own(method, LookUpTokenRequest(hash=hash_), timeout=_LOOK_UP_TIMEOUT)
-        assert isinstance(reply, LookUpTokenResponse)  # noqa: S101 - it is what the method returns
+        request = LookUpTokenRequest(hash=hash_)
+        reply = cast("LookUpTokenResponse", await self._channel.own(method, request, timeout=_LOOK_UP_TIMEOUT))
         if reply.token is None or reply.owner is None:
             return False
         self._identities.add(reply.token, reply.owner)
         return True
-
-    async def _replies(self):  # type: ignore[no-untyped-def]
-        request = FollowRequest(revision=self._identities.revision)
-        async for reply in self._channel.own_stream(internal_methods()[_FOLLOW], request):
-            assert isinstance(reply, FollowResponse)  # noqa: S101 - it is what the method returns
-            yield reply

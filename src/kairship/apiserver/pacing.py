@@ -24,13 +24,17 @@ class Pace:
         self._clock = clock
         self._due: OrderedDict[str, float] = OrderedDict()
 
-    def take(self, key: str) -> None:
-        """Raises `ResourceExhausted`, with the time after which it would not."""
+    def check(self, key: str) -> float:
+        """Whether there is something to take. Raises `ResourceExhausted`, with the time after which there is."""
         now = self._clock()
         due = max(self._due.get(key, now), now) + self._interval
         if due - now > self._ahead:
             raise ResourceExhausted(self._told, retry_after=round(due - now - self._ahead, 3))
-        self._due[key] = due
+        return due
+
+    def take(self, key: str) -> None:
+        """The same, and it is taken."""
+        self._due[key] = self.check(key)
         self._due.move_to_end(key)
         if len(self._due) > MOST_KEYS:
             self._due.popitem(last=False)

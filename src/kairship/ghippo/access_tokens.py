@@ -20,6 +20,7 @@ LONGEST = 365
 """Days."""
 MOST = 100
 
+
 class Issued(msgspec.Struct, frozen=True):
     """A token, for the only time."""
 

@@ -42,7 +42,10 @@ def create(
     external_subject: str | None = None,
     identifier: str | None = None,
 ) -> str:
-    """Returns the identifier, a new one unless it is given. A password that somebody else chose must be changed at the first sign-in."""
+    """Returns the identifier, a new one unless it is given.
+
+    A password that somebody else chose must be changed at the first sign-in.
+    """
     identifier = identifier or new_id("u")
     try:
         with connection.begin_nested():

@@ -5,6 +5,7 @@ import pytest
 from kairship.access import Role
 from kairship.ghippo import access_tokens, bindings, groups, roles, sessions, users
 from kairship.ghippo.errors import Exists, Invalid, NotFound, Precondition
+from kairship.ghippo.identifiers import hashed
 from kairship.ghippo.listing import Page
 
 from .conftest import Ask, Time

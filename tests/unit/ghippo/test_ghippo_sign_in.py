@@ -1,21 +1,24 @@
 """Signing in: with a password, again and again, with tokens, with devices; and what guessing costs."""
 
 import asyncio
+import functools
 import threading
+from pathlib import Path
 
 import pytest
 from argon2 import PasswordHasher
 
+from kairship.access.session_tokens import Claims, SessionTokenError, Verifier
 from kairship.ghippo import access_tokens, device_login, sessions, users
 from kairship.ghippo.audit import AuditLog, Filter
 from kairship.ghippo.database import Database
-from kairship.access.session_tokens import Claims, SessionTokenError, Verifier
 from kairship.ghippo.errors import Invalid, NotFound, Precondition, Refused, TooMany, Unauthenticated
-from kairship.ghippo.first_run import create_admin
+from kairship.ghippo.first_run import create_admin, remove_when_changed
 from kairship.ghippo.identifiers import hashed
 from kairship.ghippo.passwords import Passwords, check_policy
 from kairship.ghippo.sign_in import Origin, SignIn
 from kairship.ghippo.signing import Signer
+from kairship.process.starting import StartError
 
 from .conftest import Ask, Time
 
@@ -185,8 +188,7 @@ async def test_nobody_ends_the_session_of_another(ask: Ask, sign_in: SignIn, ann
     with pytest.raises(NotFound):
         await ask.timed(sessions.end, bob, sid)
     await ask.timed(sessions.end, ann, sid)
-    with pytest.raises(Unauthenticated):
-        await ask.timed(sessions.check_lives, sid)
+    assert await ask.timed(sessions.of_user, ann) == []
 
 
 async def test_changing_the_password_ends_the_other_sessions(sign_in: SignIn, ann: str, time: Time) -> None:
@@ -317,12 +319,37 @@ async def test_a_device_that_is_refused_or_too_late(sign_in: SignIn, ann: str, a
 
 
 async def test_the_first_password_is_shown_once_and_must_be_changed(
-    database: Database, passwords: Passwords, sign_in: SignIn, time: Time
+    database: Database, passwords: Passwords, sign_in: SignIn, ask: Ask, time: Time, tmp_path: Path
 ) -> None:
-    shown = await asyncio.gather(*(create_admin(database, passwords, clock=time) for _ in range(3)))
-    [password] = [each for each in shown if each]
-    assert (await sign_in.with_password("admin", password, HERE)).must_change_password
-    assert await create_admin(database, passwords, clock=time) is None
+    password, token = tmp_path / "password", tmp_path / "token"
+    password.write_text(f"{GOOD}\n")
+    token.write_text("kst_0123456789ab")
+    create = functools.partial(create_admin, database, passwords, password=password, token=token, clock=time)
+    assert sorted(await asyncio.gather(*(create() for _ in range(3)))) == [False, False, True]
+    removing = asyncio.create_task(remove_when_changed(database, password))
+    signed = await sign_in.with_password("admin", GOOD, HERE)
+    assert (signed.user, signed.must_change_password) == ("admin", True)
+    found = await ask.timed(access_tokens.find, hashed("kst_0123456789ab"))
+    assert found is not None
+    assert (found.user_id, found.permissions) == ("admin", "")
+    assert not await create()
+    assert password.exists()
+    session = (await claims_of(sign_in, signed.token, time)).sid
+    await sign_in.change_password("admin", GOOD, "staple battery horse correct", session=session, origin=HERE)
+    await asyncio.wait_for(removing, 5)
+    assert not password.exists()
+
+
+@pytest.mark.parametrize(("content", "error"), [(None, StartError), ("short", StartError), ("admin" * 4, Invalid)])
+async def test_a_first_password_that_cannot_be_one_creates_nobody(
+    database: Database, passwords: Passwords, ask: Ask, tmp_path: Path, content: str | None, error: type[Exception]
+) -> None:
+    password = tmp_path / "password"
+    if content is not None:
+        password.write_text(content)
+    with pytest.raises(error):
+        await create_admin(database, passwords, password=password)
+    assert not await ask(users.exist)
 
 
 async def test_every_attempt_is_in_the_audit_without_the_password(
