@@ -66,7 +66,9 @@ class Credentials:
         token = bearer_token(envelope)
         hash_ = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         try:
-            caller = await (self._in_session(token, hash_) if token.count(".") == 2 else self._with_token(hash_, envelope))
+            caller = await (
+                self._in_session(token, hash_) if token.count(".") == 2 else self._with_token(hash_, envelope)
+            )
         except Unauthenticated:
             self._failures.take(envelope.origin)
             raise
