@@ -1,4 +1,4 @@
-"""What a worker serves: the services, the clients by which they reach instances, the roles behind, and who may do what."""
+"""What a worker serves: services, the clients by which they reach instances, the roles behind, and who may do what."""
 
 import asyncio
 from collections.abc import Sequence

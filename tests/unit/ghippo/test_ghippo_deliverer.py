@@ -119,10 +119,8 @@ async def test_changes_arrive_and_withdrawals_too(
     async with delivering(database, sealer) as deliverer:
         await stored.until(lambda: len(stored.live) == 1)
         await give(ask, ann, "db")
-        deliverer.wake()
         await stored.until(lambda: len(stored.live) == 2)
         await ask.timed(bindings.delete, first)
-        deliverer.wake()
         await stored.until(lambda: len(stored.live) == 1)
         assert stored.refused == 0
 
