@@ -18,11 +18,13 @@ from kairship.apiserver.authentication import ADMIN
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.rest import Page
+from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import NoTracing, Tracing
 from kairship.gen.google.rpc.status_pb import Status
 from kairship.process.certificates import ServerCertificate
 from kairship.rpc.calls import Caller, Envelope
-from kairship.rpc.errors import Unauthenticated
+from kairship.rpc.errors import ApiError, Unauthenticated
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, methods
 from support.bindings import World, bind, on
@@ -33,18 +35,22 @@ METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for m
 
 
 class ByName:
-    """The token is the name: the administrator, or somebody without any right."""
+    """The token is the name, of the administrator or of somebody else, and after `%` a group: ann%team."""
 
     async def authenticate(self, envelope: Envelope) -> Caller:
         token = envelope.headers.get("authorization", "").removeprefix("Bearer ")
         if not token:
             raise Unauthenticated("there is no token")
-        return ADMIN if token == TOKEN else Caller(id=token, name=token)
+        name, *groups = token.split("%")
+        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups))
 
 
 class EverybodyMay:
     def authorize(self, call: object, request: object) -> None:
         pass
+
+    def objection(self, call: object, request: object) -> Callable[[], ApiError | None]:
+        return lambda: None
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,7 @@ class Running:
     rest_url: str
     grpc_address: str
     metrics: CollectorRegistry
+    streams: Streams
 
 
 @asynccontextmanager
@@ -127,6 +134,7 @@ async def running(
     limits: Limits | None = None,
     everybody_may: bool = False,
     world: World | None = None,
+    receivers: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
@@ -143,6 +151,7 @@ async def running(
         limits=limits or Limits(),
         metrics=metrics,
         tracing=tracing or NoTracing(),
+        receivers=receivers,
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
@@ -156,4 +165,4 @@ async def running(
                 aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,
                 grpc.aio.insecure_channel(address) as channel,
             ):
-                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics)
+                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics, entrance.streams)

@@ -118,7 +118,7 @@ class Authoriser:
 
     def reach(self, caller: Caller, permission: str) -> Reach:
         """Where the caller holds a permission. Nothing, if bindings cannot be trusted for it."""
-        if not self._within_token(caller, permission) or not self._trusted(permission):
+        if not self._within_token(caller, permission) or not self.trusts(permission):
             return Reach()
         whole: set[str] = set()
         parts: dict[str, set[str]] = {}
@@ -137,7 +137,7 @@ class Authoriser:
 
     def workspaces(self, caller: Caller, permission: str) -> frozenset[str] | None:
         """The workspaces on which the caller holds a permission; None for all."""
-        if not self._within_token(caller, permission) or not self._trusted(permission):
+        if not self._within_token(caller, permission) or not self.trusts(permission):
             return frozenset()
         found = set(self._holdings.places(caller, permission))
         return None if PLATFORM in found else frozenset(name for kind, name, _ in found if kind == "workspace")
@@ -164,6 +164,11 @@ class Authoriser:
             role=defined.role if defined else None,
             outside_token=not self._within_token(caller, permission),
         )
+
+    def trusts(self, permission: str) -> bool:
+        """Whether bindings are current enough to decide about this permission."""
+        defined = _TABLE.get(permission)
+        return self._freshness.trusts(delicate=defined is not None and defined.delicate)
 
     def _of_need(
         self, caller: Caller, instance: str, need: str | Everyone | None, request: Attributes | None
@@ -196,11 +201,7 @@ class Authoriser:
 
     def _trusting(self, permission: str, verdict: Verdict) -> Verdict:
         """A refusal too may rest on what is out of date, and says so: the caller should come back, not give up."""
-        return verdict if self._trusted(permission) else Verdict.UNCERTAIN
-
-    def _trusted(self, permission: str) -> bool:
-        defined = _TABLE.get(permission)
-        return self._freshness.trusts(delicate=defined is not None and defined.delicate)
+        return verdict if self.trusts(permission) else Verdict.UNCERTAIN
 
     def _within_token(self, caller: Caller, permission: str) -> bool:
         return caller.limited_to is None or permission in caller.limited_to

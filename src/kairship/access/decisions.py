@@ -40,6 +40,19 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
         held = self.namespaces.get(instance, frozenset())
         return bool(held) if namespace is None else namespace in held
 
+    def covers(self, other: "Reach") -> bool:
+        """Whether everything that is within the other is within this one."""
+        if self.everywhere:
+            return True
+        return (
+            not other.everywhere
+            and other.instances <= self.instances
+            and all(
+                name in self.instances or held <= self.namespaces.get(name, frozenset())
+                for name, held in other.namespaces.items()
+            )
+        )
+
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a verdict is what it is: what allows it, or what would."""

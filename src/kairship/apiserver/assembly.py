@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
-from kairship.access import Feed
+from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
+from kairship.apiserver import webhook
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.services.visible import BoundSight
+from kairship.apiserver.webhook import BindingWebhook
+from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
@@ -30,13 +33,15 @@ class Assembly:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
-        self._feed = Feed(client, clock=clock, metrics=reconcile_metrics)
-        self.gatekeeper = Gatekeeper(self._feed.authoriser)
-        sight = BoundSight(self._feed.authoriser)
+        self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
+        self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
+        self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
+        self.gatekeeper = Gatekeeper(self.feed.authoriser)
+        sight = BoundSight(self.feed.authoriser)
         self._services = Services(
             client, self._pool, sight=sight, clock=clock, metrics=reconcile_metrics, offers=offers
         )
-        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self._feed.authoriser)}
+        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self.feed.authoriser)}
         self._roles: dict[str, RoleChannel] = {}
         if ghippo is not None:
             self._roles["kairship.ghippo.v1alpha1"] = RoleChannel(ghippo, role="global management")
@@ -57,9 +62,10 @@ class Assembly:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._pool.run())
             tasks.create_task(self._services.run())
-            tasks.create_task(self._feed.run())
+            tasks.create_task(self.feed.run())
+            tasks.create_task(self._webhook_secrets.run())
 
     async def wait_synced(self) -> None:
         await self._pool.wait_synced()
         await self._services.wait_synced()
-        await self._feed.wait_trusted()
+        await self.feed.wait_trusted()

@@ -4,15 +4,17 @@ Default deny: what nobody allows is refused, and a method that names no permissi
 from memory, at once.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from protobuf import Message
 
 from kairship import access
-from kairship.access import Authoriser, Gate, Verdict
+from kairship.access import Authoriser, Gate, Reach, Verdict
+from kairship.access.namespaces import NEEDED
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.rpc.calls import Call, Caller
-from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.errors import ApiError, InvalidArgument, NotFound, PermissionDenied, Unavailable
 
 RETRY_AFTER = 2.0
 
@@ -32,18 +34,45 @@ class Authorizer(Protocol):
         """
         ...
 
+    def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
+        """For a stream: what is asked again and again while it lasts, and says why it must end."""
+        ...
+
 
 class Gatekeeper:
     def __init__(self, authoriser: Authoriser) -> None:
+        self._authoriser = authoriser
         self._gate = Gate(authoriser)
 
     def authorize(self, call: Call, request: Message[Any]) -> None:
         method = call.method
         if call.caller.must_change_password and method.path not in BEFORE_PASSWORD_CHANGE:
             raise PermissionDenied("change your password first; nothing else is allowed until then")
+        _require_place_named(call, request)
         verdict = self._gate.admits(holder(call.caller), method, request)
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
+
+    def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
+        """Of a list that is filtered, each part that was in sight must still be: nothing is looked at twice."""
+        before = self._sight(call)
+
+        def ask() -> ApiError | None:
+            try:
+                self.authorize(call, request)
+            except ApiError as error:
+                return error
+            # While there is no contact nothing was heard that could be compared.
+            comparable = call.method.filtered and self._authoriser.trusts(NEEDED)
+            if comparable and not all(map(Reach.covers, self._sight(call), before)):
+                return Unavailable("your rights have changed; call again", retry_after=1.0)
+            return None
+
+        return ask
+
+    def _sight(self, call: Call) -> tuple[Reach, Reach]:
+        who = holder(call.caller)
+        return self._authoriser.reach(who, call.method.permission), self._authoriser.reach(who, NEEDED)
 
 
 def holder(caller: Caller) -> access.Caller:
@@ -54,6 +83,14 @@ def holder(caller: Caller) -> access.Caller:
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
+
+
+def _require_place_named(call: Call, request: Message[Any]) -> None:
+    """Over gRPC a request may leave out where it is about, which no place that there could be is called."""
+    method = call.method
+    places = [field for field in (method.instance, method.namespace, method.workspace) if field]
+    if missing := [field for field in places if not getattr(request, field)]:
+        raise InvalidArgument(violations=[(field, "must not be empty") for field in missing])
 
 
 def no_instance(name: str) -> NotFound:

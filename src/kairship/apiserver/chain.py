@@ -142,7 +142,12 @@ class Chain:
 
             async def pass_on() -> None:
                 async with (
-                    self.streams.opened(_line_of(call), seconds=seconds),
+                    self.streams.opened(
+                        _line_of(call),
+                        self._authorizer.objection(call, request),
+                        credential=call.caller.session or call.caller.token,
+                        seconds=seconds,
+                    ),
                     aclosing(handler(request, call)) as replies,
                 ):
                     async for reply in replies:

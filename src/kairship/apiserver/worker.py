@@ -21,6 +21,7 @@ from kairship.apiserver.auditing import LoggedAudit
 from kairship.apiserver.authentication import AdminToken
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.settings import Settings
+from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import Client, Connection, KubeError
 from kairship.process.certificates import ServerCertificate
@@ -92,8 +93,12 @@ class Worker:
                 limits=self._settings.limits,
                 metrics=metrics,
                 tracing=tracing,
+                receivers=assembly.receivers,
             )
+            guard = StreamGuard(entrance.streams)
+            assembly.feed.on_loss(guard.hear)
             background = [
+                tasks.create_task(guard.run()),
                 tasks.create_task(assembly.run()),
                 tasks.create_task(self._reach_global_cluster(client, assembly, entrance)),
             ]
