@@ -26,7 +26,7 @@ class Assembly:
         client: Client,
         *,
         offers: Sequence[Offer],
-        ghippo: RoleAddress | None,
+        ghippo: RoleAddress,
         kpanda: RoleAddress | None,
         metrics: CollectorRegistry,
     ) -> None:
@@ -42,9 +42,8 @@ class Assembly:
             client, self._pool, sight=sight, clock=clock, metrics=reconcile_metrics, offers=offers
         )
         rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self.feed.authoriser)}
-        self._roles: dict[str, RoleChannel] = {}
-        if ghippo is not None:
-            self._roles["kairship.ghippo.v1alpha1"] = RoleChannel(ghippo, role="global management")
+        self.ghippo = RoleChannel(ghippo, role="global management")
+        self._roles = {"kairship.ghippo.v1alpha1": self.ghippo}
         if kpanda is not None:
             self._roles["kairship.kpanda.v1alpha1"] = RoleChannel(kpanda, role="container management")
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)

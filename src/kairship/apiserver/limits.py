@@ -27,9 +27,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     waiting_per_caller: int = 128
     connections: int = 4000
     """Of HTTP that are open at the same time, with something to do or not."""
-    calls_per_second: float = 500.0
+    calls_per_second: float = 1000.0
     """Requests of one caller, after `calls_at_once`."""
-    calls_at_once: int = 2000
+    calls_at_once: int = 5000
     sign_ins_per_second: float = 10.0
     """Requests of one address that nobody has signed in for, after `sign_ins_at_once`."""
     sign_ins_at_once: int = 100

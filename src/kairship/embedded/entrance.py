@@ -1,4 +1,4 @@
-"""The apiserver of the embedded plane: its certificate, the token of the administrator, and its process."""
+"""The apiserver of the embedded plane: its certificate, the first access token, and its process."""
 
 import secrets
 import sys
@@ -27,7 +27,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     ca: str
     """The file with the authority that its certificate is from."""
     token_file: str
-    """The token of the administrator is in there."""
+    """An access token of the first administrator is in there."""
 
 
 def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
@@ -37,7 +37,7 @@ def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
     pki.ensure_server(_SERVER, authority=_AUTHORITY, common_name="kairship", hosts=_HOSTS)
     token = _token_file(home)
     if not token.exists():
-        write_private(token, secrets.token_urlsafe(32).encode())
+        write_private(token, f"kst_{secrets.token_urlsafe(32)}".encode())
     return Entrance(
         server=f"https://127.0.0.1:{ports['apiserver']}",
         grpc=f"127.0.0.1:{ports['apiserver-grpc']}",
@@ -66,7 +66,7 @@ def process(
             "kairship",
             "apiserver",
             f"--kubeconfig={kubeconfig}",
-            f"--admin-token={_token_file(home)}",
+            f"--audit-dir={home.roles / 'audit'}",
             f"--port={ports['apiserver']}",
             f"--grpc-port={ports['apiserver-grpc']}",
             f"--ops-port={ports['apiserver-ops']}",

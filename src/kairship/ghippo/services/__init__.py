@@ -38,6 +38,7 @@ def services(
     audit: AuditLog,
     sign_in: SignIn,
     providers: ProviderLogin,
+    directory: Directory,
     clock: Now = now,
 ) -> dict[str, object]:
     """All of them by their full names."""
@@ -54,7 +55,7 @@ def services(
         IdentityProviders(database, sealer),
         Audits(database, audit),
     )
-    for_our_own = (Directory(database, sign_in, wall=clock), AuditTrail(database, audit, clock=clock))
+    for_our_own = (directory, AuditTrail(database, audit, clock=clock))
     return {
         f"{package}.{type(service).__name__}": service
         for package, some in ((_PACKAGE, found), (_INTERNAL, for_our_own))

@@ -33,12 +33,18 @@ class Directory:
         self._sign_in = sign_in
         self._now = wall
         self._clock = clock or SystemClock()
+        self._ended = False
+
+    def end(self) -> None:
+        """Let followers go: they would follow for ever, and come back to another replica by themselves."""
+        self._ended = True
+        self._database.pulse.beat()
 
     async def follow(self, request: pb.FollowRequest, call: Call) -> AsyncIterator[pb.FollowResponse]:
         revision, spoken = request.revision, self._clock.now()
         page = await self._changes(revision) if revision else None
         keys = await self._keys()
-        while True:
+        while not self._ended:
             beat = self._database.pulse.next()
             if page is None:
                 async for reply in self._everything(keys):
