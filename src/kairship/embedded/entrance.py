@@ -28,6 +28,8 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     """The file with the authority that its certificate is from."""
     token_file: str
     """An access token of the first administrator is in there."""
+    password_file: str | None = None
+    """The password of the administrator is in there, until it has been changed."""
 
 
 def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
@@ -43,7 +45,13 @@ def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
         grpc=f"127.0.0.1:{ports['apiserver-grpc']}",
         ca=str(pki.pair(_AUTHORITY).cert),
         token_file=str(token),
+        password_file=str(password) if (password := first_password(home)).exists() else None,
     )
+
+
+def first_password(home: Home) -> Path:
+    """There as long as the administrator has it."""
+    return home.roles / "admin.password"
 
 
 def process(

@@ -7,7 +7,6 @@ they can be shown as often as `up` is asked, until the password has been changed
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from kairship.apiserver import webhook
 from kairship.controlplane.pki import write_private
@@ -18,19 +17,14 @@ from kairship.supervisor import HttpProbe, ProcessSpec
 
 ROLE = "ghippo"
 PORTS = (inside.port_name(ROLE), "ghippo-ops")
-ADMINISTRATOR = "admin"
-
-
-def first_password(home: Home) -> Path:
-    """There as long as the administrator has the first password."""
-    return home.roles / "admin.password"
 
 
 def prepare(home: Home) -> None:
     """What is handed over is made once, for a plane that has no users yet."""
     home.ghippo.mkdir(mode=0o700, exist_ok=True)
-    if not (home.ghippo / "ghippo.db").exists() and not first_password(home).exists():
-        write_private(first_password(home), "-".join(secrets.token_hex(3) for _ in range(4)).encode())
+    password = entrance.first_password(home)
+    if not (home.ghippo / "ghippo.db").exists() and not password.exists():
+        write_private(password, "-".join(secrets.token_hex(3) for _ in range(4)).encode())
     inside.ensure_certificate(home, ROLE)
 
 
@@ -50,7 +44,7 @@ def process(
             "ghippo",
             f"--kubeconfig={kubeconfig}",
             f"--data-dir={home.ghippo}",
-            f"--first-password={first_password(home)}",
+            f"--first-password={entrance.first_password(home)}",
             f"--first-token={reached.token_file}",
             f"--webhook={reached.server}{webhook.PATH}",
             f"--webhook-ca={reached.ca}",

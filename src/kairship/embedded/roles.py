@@ -25,7 +25,7 @@ from kairship.ghippo import rbac as ghippo
 from kairship.instances.drivers.waiting import until
 from kairship.kube import AlreadyExists, Client, Connection, NotFound, TooManyRequests, kinds
 from kairship.reconcile import resource_of
-from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
+from kairship.resources import ACCESS_BINDINGS, DEFINITIONS, NAMESPACE, admission_policies, crds
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
 
 GROUP = "kairship"
@@ -55,6 +55,16 @@ async def install(client: Client) -> None:
     for manifest in admission_policies():
         await _apply(client, manifest)
     await _ensure_webhook_secret(client)
+
+
+async def wait_for_administrator(client: Client) -> None:
+    """Until the right of the administrator has come from global management."""
+
+    async def missing() -> str | None:
+        stored = await client.list(resource_of(ACCESS_BINDINGS), limit=1)
+        return None if stored.items else "there is no binding yet"
+
+    await until(missing, what="the right of the administrator", timeout=PATIENCE)
 
 
 async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:

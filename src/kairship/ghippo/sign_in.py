@@ -114,7 +114,6 @@ class SignIn:
             lambda connection: lockout.begin_attempt(connection, name=found.name, address=origin.address, at=at)
         )
         if not await self._passwords.verify(found.password_hash, old):
-            await self._note(found.name, origin, outcome=Unauthenticated.CODE, action="ghippo.self.update")
             raise Unauthenticated("the old password is wrong")
         fresh = await self._passwords.hash(new)
 
@@ -122,9 +121,6 @@ class SignIn:
             lockout.succeeded(connection, name=found.name, address=origin.address)
             users.set_password(connection, user, fresh, must_change=False)
             users.end_sessions(connection, user, but=session, at=at)
-            self._audit.append(
-                connection, [self._entry(found.name, origin, user=user, action="ghippo.self.update", object="password")]
-            )
 
         await self._database.write(work)
 
@@ -178,27 +174,17 @@ class SignIn:
         fresh = await self._passwords.hash(password)
         await self._database.write(lambda connection: users.replace_hash(connection, user, known=known, fresh=fresh))
 
-    async def _note(self, name: str, origin: Origin, *, outcome: int, action: str = "ghippo.sessions.create") -> None:
-        entry = self._entry(name, origin, outcome=outcome, action=action)
+    async def _note(self, name: str, origin: Origin, *, outcome: int) -> None:
+        entry = self._entry(name, origin, outcome=outcome)
         await self._database.write(lambda connection: self._audit.append(connection, [entry]))
 
-    def _entry(
-        self,
-        name: str,
-        origin: Origin,
-        *,
-        user: str = "",
-        action: str = "ghippo.sessions.create",
-        outcome: int = 0,
-        object: str = "",  # noqa: A002 - the name of the column
-    ) -> Entry:
+    def _entry(self, name: str, origin: Origin, *, user: str = "", outcome: int = 0) -> Entry:
         return Entry(
             at=self._now(),
-            action=action,
+            action="ghippo.sessions.create",
             user_id=user,
             user_name=name,
             address=origin.address,
             outcome=outcome,
-            object=object,
             request_id=origin.request_id,
         )
