@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from protobuf import Message
 
 from kairship.access import Role
-from kairship.apiserver.auditing import Audit, LoggedAudit
-from kairship.apiserver.authentication import ADMIN, Authenticator
+from kairship.apiserver.audit import Audit
+from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
@@ -32,6 +32,7 @@ from support.bindings import World, bind, on
 
 BASE = "/apis/kairship.io/v1alpha1"
 TOKEN = "admin"
+ADMIN = Caller(id="admin", name="admin")
 METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for method in methods().values()}
 
 
@@ -45,6 +46,17 @@ class ByName:
         name, *groups = token.split("%")
         csrf = hashlib.sha256(f"csrf of {name}".encode()).hexdigest()
         return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups), csrf=csrf)
+
+
+class NoAudit:
+    async def before(self, call: object, request: object) -> None:
+        pass
+
+    async def after(self, call: object, request: object, error: object) -> None:
+        pass
+
+    def refused(self, method: object, envelope: object, call: object, error: object) -> None:
+        pass
 
 
 class EverybodyMay:
@@ -150,7 +162,7 @@ async def running(
         Registry(services or {}),
         authenticator=authenticator or ByName(),
         authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
-        audit=audit or LoggedAudit(),
+        audit=audit or NoAudit(),
         limits=limits or Limits(),
         metrics=metrics,
         tracing=tracing or NoTracing(),
