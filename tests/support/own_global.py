@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from kairship import resources
+from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
@@ -20,6 +21,7 @@ from kairship.kube import Client, Connection, KubeError, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
+from support import administrator
 
 _MANAGER = "kairship-tests"
 _PATIENCE = 60.0
@@ -66,7 +68,8 @@ async def _install(client: Client) -> None:
             await _until_it_works(partial(client.list, resource_of(definition)))
         for policy in resources.admission_policies():
             await _until_it_works(partial(client.apply_object, policy, field_manager=_MANAGER))
-        for manifest in rbac.manifests():
+        await administrator.ensure(client)
+        for manifest in (*rbac.manifests(), *apiserver.manifests()):
             await _until_it_works(partial(client.apply_object, manifest, field_manager=_MANAGER))
 
 

@@ -4,6 +4,7 @@
     proxy        the permission that a request of Kubernetes itself needs
     Authoriser   decides from memory; `Gate` applies it to methods of the API, `Feed` keeps it up to date
     Caller       who asks: a user with groups, and perhaps a token that is for less
+    Identities   who there is: users, groups, access tokens, keys of session tokens (`session_tokens`)
     delivery     how bindings come from global management, signed; `BindingStore` keeps them as custom resources
 
 Everything runs in one event loop. Nothing but the feed does input or output.
@@ -13,12 +14,12 @@ from kairship.access.authoriser import Authoriser, KnownInstances
 from kairship.access.bindings import Binding
 from kairship.access.callers import Caller
 from kairship.access.catalogue import products
-from kairship.access.decisions import Explanation, Reach, Verdict
+from kairship.access.decisions import Explanation, Verdict
 from kairship.access.feed import Feed
 from kairship.access.freshness import Freshness
 from kairship.access.gate import Gate
 from kairship.access.holdings import Holdings
-from kairship.access.namespaces import is_reserved
+from kairship.access.identities import Ended, Identities, Identity, Token
 from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.roles import Role
 from kairship.access.rules import Rule
@@ -31,19 +32,21 @@ __all__ = [
     "Binding",
     "BindingStore",
     "Caller",
+    "Ended",
     "Everyone",
     "Explanation",
     "Feed",
     "Freshness",
     "Gate",
     "Holdings",
+    "Identities",
+    "Identity",
     "KnownInstances",
     "Permission",
-    "Reach",
     "Role",
     "Rule",
+    "Token",
     "Verdict",
-    "is_reserved",
     "permission_for",
     "permission_for_path",
     "permissions",

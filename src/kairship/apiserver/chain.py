@@ -9,7 +9,6 @@ Whatever goes wrong comes out as an `ApiError` inside an `Outcome`; nothing is r
 
 import asyncio
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -21,14 +20,17 @@ from protobuf import Message
 
 from kairship import kube
 from kairship.apiserver.admission import Admission, CallerId
-from kairship.apiserver.auditing import Audit
+from kairship.apiserver.audit import Audit
 from kairship.apiserver.authentication import Authenticator
-from kairship.apiserver.authorisation import Authorizer, require_permission_named
+from kairship.apiserver.authorisation import Authorizer, require_permission_named, require_same_page
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
+from kairship.apiserver.pacing import Pace
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
-from kairship.rpc.calls import Call, Envelope
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.rpc.calls import NOBODY, Call, Envelope
+from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, violations
@@ -36,8 +38,6 @@ from kairship.wire import Method, violations
 Receive: TypeAlias = Callable[[Call], Awaitable[Message[Any]]]
 Encode: TypeAlias = Callable[[Message[Any]], bytes]
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-
-_FRAMES = 20
 
 _GONE = ApiError(Code.CANCELLED, "the caller went away")
 
@@ -61,6 +61,8 @@ class _Serving:
 
     outcome: Outcome
     call: Call | None = None
+    begun: bool = False
+    """Whether the caller was let in."""
 
 
 class Chain:
@@ -82,6 +84,11 @@ class Chain:
         self._authorizer = authorizer
         self._audit = audit
         self._admission = Admission(limits)
+        self._strangers = Pace(
+            per_second=limits.sign_ins_per_second,
+            at_once=limits.sign_ins_at_once,
+            told="too many requests of people who are not signed in come from your address; wait a moment",
+        )
         self._metrics = metrics
         self._tracing = tracing
         self._log = structlog.get_logger("kairship.apiserver").bind()  # once, for it is used at every call
@@ -103,10 +110,10 @@ class Chain:
         async def act(serving: _Serving) -> None:
             async with asyncio.timeout(allowed):
                 call = await self._identify(serving, method, envelope, allowed)
-                caller = CallerId(call.caller.id)
+                caller = _line_of(call)
                 await self._admission.enter(caller)
                 try:
-                    request = await self._checked_request(call, receive)
+                    request = await self._checked_request(serving, call, receive)
                     handler = self._registry.unary(method)
                     if handler is None:
                         raise _unimplemented(method)
@@ -135,7 +142,7 @@ class Chain:
         async def act(serving: _Serving) -> None:
             async with asyncio.timeout(self.limits.read_seconds):
                 call = await self._identify(serving, method, envelope, allowed)
-                request = await self._checked_request(call, receive)
+                request = await self._checked_request(serving, call, receive)
             handler = self._registry.streaming(method)
             if handler is None:
                 raise _unimplemented(method)
@@ -143,7 +150,12 @@ class Chain:
 
             async def pass_on() -> None:
                 async with (
-                    self.streams.opened(CallerId(call.caller.id), seconds=seconds),
+                    self.streams.opened(
+                        _line_of(call),
+                        self._authorizer.objection(call, request),
+                        credential=call.caller.session or call.caller.token,
+                        seconds=seconds,
+                    ),
                     aclosing(handler(request, call)) as replies,
                 ):
                     async for reply in replies:
@@ -174,6 +186,8 @@ class Chain:
                         raise self._told(error, method, envelope.request_id) from error
             except ApiError as error:
                 outcome.error, outcome.reply = error, b""
+                if not serving.begun:
+                    self._audit.refused(method, envelope, serving.call, error)
             code = outcome.error.code.name if outcome.error else "OK"
         finally:
             seconds = time.monotonic() - started
@@ -196,7 +210,10 @@ class Chain:
 
     async def _identify(self, serving: _Serving, method: Method, envelope: Envelope, seconds: float) -> Call:
         deadline = time.monotonic() + seconds
-        caller = await self._authenticator.authenticate(envelope)
+        open_to_all = method.scope is Scope.ANYBODY
+        if open_to_all:
+            self._strangers.take(envelope.origin)
+        caller = NOBODY if open_to_all else await self._authenticator.authenticate(envelope)
         call = serving.call = Call(
             request_id=serving.outcome.request_id,
             caller=caller,
@@ -205,13 +222,16 @@ class Chain:
             origin=envelope.origin,
         )
         require_permission_named(call)
+        if envelope.csrf is not None and not open_to_all:
+            require_same_page(call.caller, envelope.csrf)
         return call
 
-    async def _checked_request(self, call: Call, receive: Receive) -> Message[Any]:
+    async def _checked_request(self, serving: _Serving, call: Call, receive: Receive) -> Message[Any]:
         request = await receive(call)
         if call.warnings:
             self._metrics.ignored_fields.inc()
         self._authorizer.authorize(call, request)
+        serving.begun = True
         return request
 
     async def _audited(self, call: Call, request: Message[Any], act: Callable[[], Awaitable[T]]) -> T:
@@ -233,15 +253,7 @@ class Chain:
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
         told = of_exception(error, request_id=request_id)
         if isinstance(told, Internal):
-            # Where it happened, but not what the error says: that may be a part of the request.
-            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-            self._log.error(
-                "defect",
-                request_id=request_id,
-                operation=method.path,
-                error=type(error).__qualname__,
-                frames=[f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-            )
+            log_defect(self._log, error, method, request_id)
         elif not isinstance(error, ApiError):
             # What an API server says of an object may quote it; what is said of the connection does not.
             detail = error.reason if isinstance(error, kube.ApiError) else str(error)
@@ -249,6 +261,11 @@ class Chain:
                 "failed", request_id=request_id, operation=method.path, error=type(error).__name__, detail=detail
             )
         return told
+
+
+def _line_of(call: Call) -> CallerId:
+    """Whom a request counts against: strangers by where they come from."""
+    return CallerId(call.caller.id or f"@{call.origin}")
 
 
 def _hold_to_rules(request: Message[Any]) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.services import EXTERNAL, Offer
 from kairship.process.certificates import CertificateFiles
+from kairship.rpc.role_channel import RoleAddress
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -22,11 +23,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Of health and metrics: plain HTTP, for loopback or a pod's own network."""
     kubeconfig: Path
     """Leads to the global cluster. A token file in it is read again as it rotates."""
-    admin_token: Path
+    ghippo: RoleAddress
+    """Global management, which says who there is."""
+    audit_dir: Path
+    """Where what people do is written down until global management has it. It should outlive the process."""
     tls: CertificateFiles | None = None
     """Without it, only loopback is served."""
     offers: tuple[Offer, ...] = (EXTERNAL,)
     """What the controller-manager of this plane can make."""
+    kpanda: RoleAddress | None = None
+    """Container management. Without it, what it owns is not answered."""
     workers: int = 1
     linger: float = 0.0
     """Seconds in which new connections are still accepted after it was said that there will be no more."""

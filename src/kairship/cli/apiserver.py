@@ -2,9 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from kairship.rpc.role_channel import RoleAddress
 
 
 def apiserver(
@@ -12,9 +15,19 @@ def apiserver(
         Path,
         typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"),
     ],
-    admin_token: Annotated[
+    ghippo: Annotated[str, typer.Option(help="host:port of global management.", envvar="KAIRSHIP_GHIPPO")],
+    ghippo_ca: Annotated[Path, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_GHIPPO_CA")],
+    ghippo_token: Annotated[
         Path,
-        typer.Option(help="A file with the token of the administrator.", envvar="KAIRSHIP_ADMIN_TOKEN_FILE"),
+        typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_GHIPPO_TOKEN_FILE"),
+    ],
+    audit_dir: Annotated[
+        Path,
+        typer.Option(
+            help="Where what people do is written down until global management has it; on a disk that stays.",
+            file_okay=False,
+            envvar="KAIRSHIP_AUDIT_DIR",
+        ),
     ],
     host: Annotated[str, typer.Option(help="Where REST and gRPC are served.", envvar="KAIRSHIP_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of REST.", envvar="KAIRSHIP_PORT")] = 8443,
@@ -37,6 +50,16 @@ def apiserver(
             envvar="KAIRSHIP_KARMADA_VERSIONS",
         ),
     ] = None,
+    kpanda: Annotated[
+        str | None, typer.Option(help="host:port of container management.", envvar="KAIRSHIP_KPANDA")
+    ] = None,
+    kpanda_ca: Annotated[
+        Path | None, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_KPANDA_CA")
+    ] = None,
+    kpanda_token: Annotated[
+        Path | None,
+        typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_KPANDA_TOKEN_FILE"),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve.", envvar="KAIRSHIP_WORKERS")] = 1,
     linger: Annotated[
         float,
@@ -54,6 +77,7 @@ def apiserver(
     from kairship.process.certificates import CertificateFiles
     from kairship.process.logs import log_as_json
     from kairship.resources import DriverName
+    from kairship.rpc.role_channel import RoleAddress
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")
@@ -62,12 +86,24 @@ def apiserver(
         grpc=Address(host, grpc_port),
         ops=Address(ops_host, ops_port),
         kubeconfig=kubeconfig,
-        admin_token=admin_token,
+        audit_dir=audit_dir,
         tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
         offers=(Offer(DriverName.LOCAL, tuple(karmada_version)), EXTERNAL) if karmada_version else (EXTERNAL,),
+        ghippo=RoleAddress(target=ghippo, ca=ghippo_ca, token=ghippo_token),
+        kpanda=_role("kpanda", kpanda, kpanda_ca, kpanda_token),
         workers=workers,
         linger=linger,
         grace=grace,
     )
     log_as_json()
     asyncio.run(process.run(settings))
+
+
+def _role(name: str, target: str | None, ca: Path | None, token: Path | None) -> "RoleAddress | None":
+    from kairship.rpc.role_channel import RoleAddress
+
+    if target is None and ca is None and token is None:
+        return None
+    if target is None or ca is None or token is None:
+        raise typer.BadParameter(f"--{name}, --{name}-ca and --{name}-token go together")
+    return RoleAddress(target=target, ca=ca, token=token)

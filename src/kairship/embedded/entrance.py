@@ -1,4 +1,4 @@
-"""The apiserver of the embedded plane: its certificate, the token of the administrator, and its process."""
+"""The apiserver of the embedded plane: its certificate, the first access token, and its process."""
 
 import secrets
 import sys
@@ -9,6 +9,7 @@ import msgspec
 
 from kairship.apiserver import rbac
 from kairship.controlplane.pki import Pki, write_private
+from kairship.embedded import inside
 from kairship.embedded.home import Home
 from kairship.supervisor import HttpProbe, ProcessSpec
 
@@ -26,7 +27,9 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     ca: str
     """The file with the authority that its certificate is from."""
     token_file: str
-    """The token of the administrator is in there."""
+    """An access token of the first administrator is in there."""
+    password_file: str | None = None
+    """The password of the administrator is in there, until it has been changed."""
 
 
 def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
@@ -36,19 +39,31 @@ def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
     pki.ensure_server(_SERVER, authority=_AUTHORITY, common_name="kairship", hosts=_HOSTS)
     token = _token_file(home)
     if not token.exists():
-        write_private(token, secrets.token_urlsafe(32).encode())
+        write_private(token, f"kst_{secrets.token_urlsafe(32)}".encode())
     return Entrance(
         server=f"https://127.0.0.1:{ports['apiserver']}",
         grpc=f"127.0.0.1:{ports['apiserver-grpc']}",
         ca=str(pki.pair(_AUTHORITY).cert),
         token_file=str(token),
+        password_file=str(password) if (password := first_password(home)).exists() else None,
     )
 
 
+def first_password(home: Home) -> Path:
+    """There as long as the administrator has it."""
+    return home.roles / "admin.password"
+
+
 def process(
-    home: Home, ports: Mapping[str, int], *, name: str, after: Sequence[str], versions: Sequence[str]
+    home: Home,
+    ports: Mapping[str, int],
+    *,
+    name: str,
+    after: Sequence[str],
+    versions: Sequence[str],
+    behind: Sequence[str],
 ) -> ProcessSpec:
-    """`versions` are those of Karmada that can be had here. `prepare` comes first."""
+    """`versions` are those of Karmada that can be had here, `behind` the roles behind it. `prepare` comes first."""
     kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
     pair = Pki(home.roles / "entrance").pair(_SERVER)
     return ProcessSpec(
@@ -59,13 +74,14 @@ def process(
             "kairship",
             "apiserver",
             f"--kubeconfig={kubeconfig}",
-            f"--admin-token={_token_file(home)}",
+            f"--audit-dir={home.roles / 'audit'}",
             f"--port={ports['apiserver']}",
             f"--grpc-port={ports['apiserver-grpc']}",
             f"--ops-port={ports['apiserver-ops']}",
             f"--tls-cert={pair.cert}",
             f"--tls-key={pair.key}",
             *(f"--karmada-version={version}" for version in versions),
+            *(flag for role in behind for flag in inside.flags(home, ports, rbac.ACCOUNT, role)),
             f"--workers={_WORKERS}",
         ),
         cwd=str(home.roles),

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from kairship.apiserver.services.feeds import follow_kind
 from kairship.apiserver.services.instance.part import Part
-from kairship.apiserver.services.instance.view import instance_view, seconds, state_of
+from kairship.apiserver.services.instance.view import instance_view, seconds, state_of, view_for
 from kairship.apiserver.services.listing import Order, page_of
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.own_kinds import SeenInstance
@@ -37,14 +37,15 @@ ORDER: Order[SeenInstance] = Order(
 
 class Reading(Part):
     async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:
-        wanted = request.name.casefold()
+        wanted, reach = request.name.casefold(), call.sight.reach
         found = [
             seen
             for seen in await self._own.instances.all(call)
-            if wanted in seen.metadata.name or wanted in seen.spec.alias.casefold()
+            if reach.includes(seen.metadata.name)
+            and (wanted in seen.metadata.name or wanted in seen.spec.alias.casefold())
         ]
         items, pagination = page_of(found, ORDER, request)
-        return ListInstancesResponse(items=[instance_view(seen) for seen in items], pagination=pagination)
+        return ListInstancesResponse(items=[view_for(reach, seen) for seen in items], pagination=pagination)
 
     async def get_instance(self, request: GetInstanceRequest, call: Call) -> Instance:
         return instance_view(await self._own.instances.require(request.name, call))
@@ -56,10 +57,14 @@ class Reading(Part):
     async def watch_instances(
         self, request: WatchInstancesRequest, call: Call
     ) -> AsyncIterator[WatchInstancesResponse]:
-        feed = follow_kind(self._own.instances.reflector, wanted=lambda seen: request.name in ("", seen.metadata.name))
+        def wanted(seen: SeenInstance) -> bool:
+            name = seen.metadata.name
+            return request.name in ("", name) and call.sight.reach.includes(name)
+
+        feed = follow_kind(self._own.instances.reflector, wanted=wanted)
         async with aclosing(feed):
             async for news in feed:
-                shown = instance_view(news.object) if news.object is not None else None
+                shown = view_for(call.sight.reach, news.object) if news.object is not None else None
                 yield WatchInstancesResponse(type=news.type, instance=shown)
 
     async def get_instance_karmada_config(
