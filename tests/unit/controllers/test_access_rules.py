@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bindings import bind, on
 
-from kairship.access import Attributes, Binding, Role, is_reserved, permission_for, permissions, permissions_of
+from kairship.access import Attributes, Binding, Role, permission_for, permissions, permissions_of
 from kairship.access.namespaces import NEEDED
 from kairship.controllers.access.desired import Desired, Place, desire
 from kairship.controllers.access.grants import gather
 from kairship.controllers.access.rules import CARRY, PROXY, CustomKind
 from kairship.controllers.access.works import carries, work, work_name
+from kairship.resources import is_reserved
 
 WIDGETS = CustomKind("example.org", "widgets", namespaced=True)
 KINDS = (WIDGETS, CustomKind("example.org", "planets", namespaced=False), CustomKind("cert.karmada.io", "keys", True))

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kairship.access import is_reserved
 from kairship.controllers.access import rules
 from kairship.controllers.access.grants import Grants, Permissions
 from kairship.controllers.access.rules import CustomKind, Rule
 from kairship.controllers.inside import ACCESS_LABEL
 from kairship.kube import Resource, kinds
+from kairship.resources import is_reserved
 
 PREFIX = "kairship-access-"
 _RBAC = "rbac.authorization.k8s.io"

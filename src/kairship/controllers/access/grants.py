@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kairship.access import Binding, is_reserved
+from kairship.access import Binding
 from kairship.access.bindings import shared
-from kairship.resources import ScopeLevel, SubjectKind
+from kairship.resources import ScopeLevel, SubjectKind, is_reserved
 from kairship.resources.access_binding import Subject
 
 Permissions = frozenset[str]

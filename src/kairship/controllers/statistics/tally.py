@@ -9,7 +9,6 @@ from contextlib import aclosing
 
 import msgspec
 
-from kairship.access import is_reserved
 from kairship.controllers.statistics.readiness import READY, Workload
 from kairship.kube import Client, Resource
 from kairship.reconcile import (
@@ -25,6 +24,7 @@ from kairship.reconcile import (
     follow,
 )
 from kairship.reconcile.shapes import Shaped
+from kairship.resources import is_reserved
 
 
 class _Count(msgspec.Struct):
