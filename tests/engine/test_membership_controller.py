@@ -235,10 +235,24 @@ def counts_as_ready(found: Instance) -> bool:
     return found.status.summary is not None and found.status.summary.workloads["Deployment"].ready == 1
 
 
+async def token_secrets(member: MemberCluster) -> set[str]:
+    async with member.client() as inside:
+        found = await inside.list(kinds.SECRETS, namespace="karmada-cluster")
+    return {secret["metadata"]["uid"] for secret in found.items}
+
+
+async def rotated(instance: ManagedInstance, member: MemberCluster, before: set[str]) -> bool:
+    """Whether there are as many tokens as before, all of them others, and Karmada finds the member ready."""
+    now = await token_secrets(member)
+    await member.until_joined(instance.client)
+    return len(now) == len(before) and not now & before
+
+
 async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_nothing(
     instance: ManagedInstance, member: MemberCluster
 ) -> None:
     client = instance.client
+    tokens = await token_secrets(member)
     port = int(member.connection.server.rpartition(":")[2])
     async with relay_to("127.0.0.1", port) as relay:
         moved = msgspec.structs.replace(member.connection, server=f"https://{relay.address}")
@@ -248,6 +262,7 @@ async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_not
             return bool((await known(instance, member.name))["spec"]["apiEndpoint"] == moved.server)
 
         await eventually(follows, "the new address")
+        await eventually(lambda: rotated(instance, member, tokens), "new tokens, and none of the old", timeout=60.0)
         broken = msgspec.structs.replace(moved, client_cert=None, client_key=None, token="nobody")
         await member.open(client, broken)
 

@@ -46,15 +46,20 @@ class Joined(msgspec.Struct, frozen=True):
     """Of the ``Cluster``: another one of the same name is another membership."""
 
 
-async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join) -> Joined:
-    """Make ``member``, which Karmada reaches at that connection's address, a cluster of ``instance``."""
+async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join, edition: str = "") -> Joined:
+    """Make ``member``, which Karmada reaches at that connection's address, a cluster of ``instance``.
+
+    With another ``edition`` Karmada gets other tokens, verified first; those before stay valid until they are retired.
+    """
     its_identity, user = await asyncio.gather(identity(member), identity(instance))
     known = await _admitted(instance, wanted.name, its_identity)
     await _refuse_taken(member, wanted.name, user)
-    await account.prepare(member, wanted.name, user)
+    await account.prepare(member, wanted.name, user, edition=edition)
     token, impersonator = await asyncio.gather(
-        account.token(member, account.account_of(wanted.name)), account.token(member, IMPERSONATOR)
+        account.token(member, account.account_of(wanted.name), edition=edition),
+        account.token(member, IMPERSONATOR, edition=edition),
     )
+    await asyncio.gather(account.verify(reached_at, token, its_identity), account.verify(reached_at, impersonator))
 
     await apply(instance, manifest("v1", "Namespace", NAMESPACE))
     authority = base64.b64encode(reached_at.ca or b"").decode()
