@@ -33,6 +33,7 @@ from kairship.resources import (
 EVERY = 600.0
 _REFUSED_AGAIN = 60.0
 _SOON = 2.0
+_AT_ONCE = 0.01
 _R, _P = MembershipReason, MembershipPhase
 
 log = structlog.get_logger(__name__)
@@ -89,6 +90,10 @@ class Joining:
         basis = self._basis(instance, registered, member, inside)
         if report.joined and self._holds(name, basis):
             return RetryAfter(jittered(EVERY))
+        if not report.begun:
+            # Known before anything is done: whoever takes the membership away must know what there may be.
+            report.not_joined(_P.JOINING, _R.JOINING, "")
+            return RetryAfter(_AT_ONCE)
         if not await self._go_over(report, karmada, member, basis):
             return RetryAfter(_SOON)
         # The picture shows the result a moment later, and wakes us if it is another than this.
@@ -156,7 +161,6 @@ class Joining:
 
     async def _go_over(self, report: Report, karmada: Client, member: Client, basis: Basis) -> bool:
         """Whether all is done."""
-        report.not_joined(_P.JOINING, _R.JOINING, "")
         registered = self._cluster.clusters.store.get(basis.wanted.name)
         version = self._version_of(registered)
         edition = _edition(member.connection)

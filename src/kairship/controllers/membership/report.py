@@ -20,6 +20,7 @@ from kairship.resources import (
 )
 
 _LONGEST = 1000
+_BEGUN = frozenset({MembershipReason.JOINING, MembershipReason.JOIN_FAILED, MembershipReason.JOINED})
 
 
 class KnownMembership(msgspec.Struct, frozen=True):
@@ -37,6 +38,12 @@ class Report:
     @property
     def joined(self) -> bool:
         return is_true(self.status.conditions, MembershipCondition.JOINED)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a join was begun, so that there may be something to undo."""
+        found = find_condition(self.status.conditions, MembershipCondition.JOINED)
+        return self.status.karmada_cluster_uid is not None or (found is not None and found.reason in _BEGUN)
 
     def since(self, kind: MembershipCondition, status: ConditionStatus) -> float:
         """Seconds for which a condition has had this status; 0 if it has not."""
