@@ -9,6 +9,7 @@ itself.
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from kairship.controllers.access.desired import PREFIX, RESOURCES, Content, Place
 from kairship.controllers.access.works import work
@@ -25,7 +26,8 @@ class Sweeping:
     def __init__(self, pool: Pool, clock: Clock) -> None:
         self._pool = pool
         self._clock = clock
-        self._done: dict[str, tuple[Inside, float]] = {}
+        # What was gone over, and when, for as long as the picture lasts.
+        self._done: WeakKeyDictionary[Inside, dict[str, float]] = WeakKeyDictionary()
 
     async def sweep(
         self,
@@ -39,8 +41,8 @@ class Sweeping:
         await asyncio.gather(*(self._sweep_one(context, cluster, inside, desired) for cluster in due))
 
     def _is_done(self, cluster: str, inside: Inside) -> bool:
-        known, since = self._done.get(cluster, (None, 0.0))
-        return known is inside and self._clock.now() - since < EVERY
+        since = self._done.get(inside, {}).get(cluster)
+        return since is not None and self._clock.now() - since < EVERY
 
     async def _sweep_one(
         self, context: Context, cluster: str, inside: Inside, desired: Mapping[Place, Content]
@@ -51,7 +53,7 @@ class Sweeping:
                 page = await member.list(kind, label_selector=f"{ACCESS_LABEL}=true", timeout=_TIMEOUT)
                 for item in page.items:
                     await _set_right(context, member, cluster, {**item, "kind": kind.kind}, desired)
-            self._done[cluster] = (inside, self._clock.now())
+            self._done.setdefault(inside, {})[cluster] = self._clock.now()
         except (NotConnected, KubeError) as error:
             context.log.info("the rights in a member could not be gone over", cluster=cluster, error=str(error))
 
