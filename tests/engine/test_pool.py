@@ -299,7 +299,7 @@ async def test_a_rotated_credential_is_used_at_once_and_the_old_client_ends_its_
                 assert (await in_flight).object["metadata"]["name"] == world.own
                 await new.delete(kinds.CONFIGMAPS, world.own, namespace="default")
                 await relay.wait_for_connections(0, timeout=FAST.grace + 2)
-            # It was connected all the time: whoever follows its health has heard of nothing but the beginning.
+            # It was connected all the time: whoever follows it has heard of the beginning and of the other client.
             assert watched.heard == [(demo, Reason.ANSWERS)] * 2
             assert watched.metric("kairship_pool_client_replacements_total", demo) == 1
 

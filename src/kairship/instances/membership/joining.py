@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kairship.instances.drivers.waiting import until
 from kairship.instances.membership import account
-from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, PATIENCE, identity
+from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, identity
 from kairship.instances.membership.manifests import FIELD_MANAGER, Manifest, apply, manifest
 from kairship.instances.membership.taints import Taint, tainted_from_the_start, write_taints
 from kairship.kube import AlreadyExists, Client, Connection, Object, kinds
@@ -74,19 +73,6 @@ async def join(*, instance: Client, member: Client, reached_at: Connection, want
     await _store(instance, secrets, owner=cluster)
     await write_taints(instance, wanted.name, wanted.taints)
     return Joined(uid=cluster["metadata"]["uid"])
-
-
-async def wait_ready(instance: Client, name: str, *, timeout: float = PATIENCE) -> None:
-    """Return when Karmada has found the cluster ready."""
-
-    async def ready() -> str | None:
-        cluster = await instance.get(kinds.CLUSTERS, name)
-        for condition in cluster.get("status", {}).get("conditions") or []:
-            if condition["type"] == "Ready":
-                return None if condition["status"] == "True" else str(condition.get("message", "not ready"))
-        return "Karmada has not looked at it yet"
-
-    await until(ready, what=f"cluster {name} becoming ready", timeout=timeout)
 
 
 async def _admitted(instance: Client, name: str, its_identity: str) -> Object | None:
