@@ -41,6 +41,7 @@ _CHANGING = {
     "pod-template-hash": "<random>",
     "nodeName": "<node>",
     "topology.kubernetes.io/zone": "<zone>",
+    "workspaceId": "<id>",
     "podIP": "<ip>",
     "ip": "<ip>",
     "token": "<secret>",
