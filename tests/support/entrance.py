@@ -1,5 +1,6 @@
 """An entrance in the process of the test, with services that the test brings: ours to write, unlike Kubernetes."""
 
+import hashlib
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -14,6 +15,7 @@ from protobuf import Message
 
 from kairship.access import Role
 from kairship.apiserver.audit import Audit
+from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
@@ -42,7 +44,8 @@ class ByName:
         if not token:
             raise Unauthenticated("there is no token")
         name, *groups = token.split("%")
-        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups))
+        csrf = hashlib.sha256(f"csrf of {name}".encode()).hexdigest()
+        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups), csrf=csrf)
 
 
 class NoAudit:
@@ -144,6 +147,7 @@ async def running(
     *,
     limits: Limits | None = None,
     everybody_may: bool = False,
+    authenticator: Authenticator | None = None,
     world: World | None = None,
     receivers: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
@@ -156,7 +160,7 @@ async def running(
     metrics = CollectorRegistry()
     entrance = Entrance(
         Registry(services or {}),
-        authenticator=ByName(),
+        authenticator=authenticator or ByName(),
         authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
         audit=audit or NoAudit(),
         limits=limits or Limits(),

@@ -14,10 +14,8 @@ import psutil
 import pytest
 from protobuf import Message
 
-from kairship.access import Reach
 from kairship.apiserver import rbac
 from kairship.apiserver.services import EXTERNAL, Offer, Services
-from kairship.apiserver.services.visible import Sight, Visible
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool, PoolSettings
 from kairship.kube import Client, NotFound
@@ -25,7 +23,8 @@ from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, Code, of_exception
-from kairship.rpc.registry import Registry
+from kairship.rpc.registry import Owner, Registry
+from kairship.rpc.sight import EVERYTHING
 from kairship.wire import methods, violations
 from support.our_kinds import SERVED
 from support.own_global import identity
@@ -41,16 +40,6 @@ _QUICK = PoolSettings(probe_interval=0.5, retry_interval=0.1, grace=1.0)
 _METHODS = {f"{method.service}.{method.name}": method for method in methods().values()}
 
 
-class Everything:
-    """What an administrator of the platform sees."""
-
-    def reach(self, call: Call) -> Reach:
-        return Reach(everywhere=True)
-
-    def within(self, instance: str, call: Call) -> Visible:
-        return Visible(reserved=True)
-
-
 class Api:
     """Calls methods by their names."""
 
@@ -60,6 +49,9 @@ class Api:
         self.pool = pool
         self.warnings: list[str] = []
         """Of the last call."""
+        self.caller = ALICE
+        self.sight = EVERYTHING
+        """What the next calls are about."""
         self._registry = registry
 
     async def __call__(self, name: str, reply: type[M], /, **fields: Any) -> M:
@@ -87,7 +79,8 @@ class Api:
 
     def _prepare(self, name: str, fields: dict[str, Any]) -> tuple[Any, Call, Any]:
         method = _METHODS[name]
-        call = Call(request_id="test", caller=ALICE, method=method, deadline=time.monotonic() + PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        call = Call(request_id="test", caller=self.caller, method=method, deadline=deadline, sight=self.sight)
         request = method.request(**fields)
         assert not list(violations(request)), "the entrance would refuse this"
         return method, call, request
@@ -120,7 +113,7 @@ async def discard(world: Client, name: str) -> None:
 
 
 @asynccontextmanager
-async def services_of(plane: EmbeddedPlane, *, sight: Sight | None = None) -> AsyncIterator[Api]:
+async def services_of(plane: EmbeddedPlane, *, ghippo: Owner | None = None) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
     async with (
@@ -130,7 +123,7 @@ async def services_of(plane: EmbeddedPlane, *, sight: Sight | None = None) -> As
     ):
         metrics, clock = Metrics(), SystemClock()
         pool = Pool(client, clock=clock, metrics=metrics, settings=_QUICK)
-        services = Services(client, pool, sight=sight or Everything(), clock=clock, metrics=metrics, offers=OFFERS)
+        services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS, ghippo=ghippo)
         api = Api(Registry(services.by_name()), world, pool)
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(pool.run()), tasks.create_task(services.run())]

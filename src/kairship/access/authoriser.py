@@ -9,12 +9,13 @@ from typing import Protocol
 
 from kairship.access import namespaces, places
 from kairship.access.callers import Caller
-from kairship.access.decisions import Explanation, Reach, Verdict
+from kairship.access.decisions import Explanation, Verdict
 from kairship.access.freshness import Freshness
 from kairship.access.holdings import Holdings
 from kairship.access.places import PLATFORM, Place
 from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.table import permissions
+from kairship.resources import Reach
 
 _ON_PLATFORM: tuple[Place, ...] = (PLATFORM,)
 _TABLE = permissions()

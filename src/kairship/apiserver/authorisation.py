@@ -4,17 +4,21 @@ Default deny: what nobody allows is refused, and a method that names no permissi
 from memory, at once.
 """
 
+import hashlib
+import hmac
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from protobuf import Message
 
 from kairship import access
-from kairship.access import Authoriser, Gate, Reach, Verdict
+from kairship.access import Authoriser, Gate, Verdict
 from kairship.access.namespaces import NEEDED
 from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.resources import Reach
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, InvalidArgument, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.sight import EVERYTHING, Sight
 
 RETRY_AFTER = 2.0
 
@@ -30,7 +34,7 @@ class Authorizer(Protocol):
         """Returns if the caller may. Decides from memory, at once.
 
         Raises `PermissionDenied`; `NotFound` where the caller may not even know that there is something;
-        `Unavailable` while rights cannot be trusted to be current.
+        `Unavailable` while rights cannot be trusted to be current. Notes in the call what is in its sight.
         """
         ...
 
@@ -52,10 +56,11 @@ class Gatekeeper:
         verdict = self._gate.admits(holder(call.caller), method, request)
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
+        call.sight = self._sight(call, request)
 
     def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
         """Of a list that is filtered, each part that was in sight must still be: nothing is looked at twice."""
-        before = self._sight(call)
+        before = call.sight
 
         def ask() -> ApiError | None:
             try:
@@ -63,16 +68,33 @@ class Gatekeeper:
             except ApiError as error:
                 return error
             # While there is no contact nothing was heard that could be compared.
-            comparable = call.method.filtered and self._authoriser.trusts(NEEDED)
-            if comparable and not all(map(Reach.covers, self._sight(call), before)):
+            if self._authoriser.trusts(NEEDED) and not call.sight.covers(before):
                 return Unavailable("your rights have changed; call again", retry_after=1.0)
             return None
 
         return ask
 
-    def _sight(self, call: Call) -> tuple[Reach, Reach]:
-        who = holder(call.caller)
-        return self._authoriser.reach(who, call.method.permission), self._authoriser.reach(who, NEEDED)
+    def _sight(self, call: Call, request: Message[Any]) -> Sight:
+        """Of a method that is admitted. What is not filtered is in sight as a whole."""
+        method, who = call.method, holder(call.caller)
+        if method.filtered:
+            reserved = self._authoriser.reach(who, NEEDED)
+            return Sight(reach=self._authoriser.reach(who, method.permission), reserved=reserved)
+        instance = getattr(request, method.instance) if method.instance else ""
+        whole = Reach(instances=frozenset({instance}))
+        match method.scope:
+            case Scope.PLATFORM:
+                return EVERYTHING
+            case Scope.INSTANCE:
+                deeper = self._authoriser.on_instance(who, NEEDED, instance)
+                beyond = self._authoriser.on_platform(who, method.permission)
+                reach = Reach(everywhere=True) if beyond else whole
+                return Sight(reach=reach, reserved=whole if deeper else Reach())
+            case Scope.NAMESPACE:  # the gate has looked at this very namespace
+                held = frozenset({getattr(request, method.namespace or "")})
+                return Sight(reach=Reach(namespaces={instance: held}), reserved=whole)
+            case _:
+                return Sight()
 
 
 def holder(caller: Caller) -> access.Caller:
@@ -83,6 +105,13 @@ def holder(caller: Caller) -> access.Caller:
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
+
+
+def require_same_page(caller: Caller, csrf: str) -> None:
+    """That a request with a cookie comes from the page that signed in, and not from another in its name."""
+    shown = hashlib.sha256(csrf.encode(errors="replace")).hexdigest()
+    if not caller.csrf or not hmac.compare_digest(shown, caller.csrf):
+        raise PermissionDenied("the header X-CSRF-Token is missing or not that of this session; sign in again")
 
 
 def _require_place_named(call: Call, request: Message[Any]) -> None:

@@ -22,7 +22,7 @@ from kairship import kube
 from kairship.apiserver.admission import Admission, CallerId
 from kairship.apiserver.audit import Audit
 from kairship.apiserver.authentication import Authenticator
-from kairship.apiserver.authorisation import Authorizer, require_permission_named
+from kairship.apiserver.authorisation import Authorizer, require_permission_named, require_same_page
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.pacing import Pace
@@ -222,6 +222,8 @@ class Chain:
             origin=envelope.origin,
         )
         require_permission_named(call)
+        if envelope.csrf is not None and not open_to_all:
+            require_same_page(call.caller, envelope.csrf)
         return call
 
     async def _checked_request(self, serving: _Serving, call: Call, receive: Receive) -> Message[Any]:

@@ -16,12 +16,11 @@ from kairship.access import BindingStore
 from kairship.access.delivery import LARGEST, Delivery, DeliveryRefusedError, Receiver
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.replies import error_response
+from kairship.apiserver.replies import GUARDED, error_response
 from kairship.kube import KubeError
 from kairship.rpc.calls import Envelope
 from kairship.rpc.errors import ApiError, Unauthenticated, Unavailable
 
-PATH = "/webhooks/bindings"
 READ_SECONDS = 10.0
 STORE_SECONDS = 60.0
 _AT_ONCE = 4
@@ -49,7 +48,7 @@ class BindingWebhook:
         except ApiError as error:
             log.warning("delivery refused", request_id=envelope.request_id, origin=envelope.origin, error=error.message)
             return error_response(error, envelope.request_id)
-        return web.Response(status=204, headers={"Server": "kairship", "X-Request-Id": envelope.request_id})
+        return web.Response(status=204, headers={**GUARDED, "X-Request-Id": envelope.request_id})
 
     async def _take(self, request: web.BaseRequest) -> None:
         receiver = self._secrets.receiver()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from kairship.rpc.sight import Sight
 from kairship.wire import Method
 
 MOST_WARNINGS = 20
@@ -50,6 +51,8 @@ class Call:
     """When the reply must be there, by `time.monotonic`."""
     origin: str = ""
     """The address that the request came from."""
+    sight: Sight = field(default_factory=Sight)
+    """What of the platform its reply may be about, if the caller needs to hold the permission on a part only."""
     warnings: list[str] = field(default_factory=list)
 
     def remaining(self) -> float:
@@ -73,6 +76,9 @@ class Envelope(msgspec.Struct, frozen=True):
     origin: str
     """The address that it came from."""
     request_id: str
+    csrf: str | None = None
+    """What a browser repeats to show that its own page asks, not another one in its name. None if that is not needed:
+    the credential did not come by itself, or nothing is changed."""
 
     @classmethod
     def around(cls, headers: Mapping[str, str], origin: str) -> "Envelope":

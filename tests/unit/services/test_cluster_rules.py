@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kairship.access import Reach
 from kairship.apiserver.services.cluster.joining import Registry, refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.taints import check_taints, karmada_taints, label_patch
@@ -24,6 +23,7 @@ from kairship.resources import (
     MembershipPhase,
     MembershipSpec,
     MembershipStatus,
+    Reach,
     SecretReference,
 )
 from kairship.resources.cluster import ClusterResources

@@ -12,9 +12,11 @@ from kairship.apiserver.services.offers import Offer, Offers
 from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.apiserver.services.resources import LiveReader, Operations, ResourceService
-from kairship.apiserver.services.visible import Sight
+from kairship.apiserver.services.workspace import WorkspaceService
+from kairship.apiserver.services.workspace.global_management import GlobalManagement
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
+from kairship.rpc.registry import Owner
 
 _PACKAGE = "kairship.v1alpha1"
 
@@ -25,23 +27,24 @@ class Services:
         client: Client,
         pool: Pool,
         *,
-        sight: Sight,
         clock: Clock,
         metrics: Metrics,
         offers: Sequence[Offer],
+        ghippo: Owner | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """`client` is that of the global cluster, `offers` what the controller-manager there can make, `sight` what
-        callers may see."""
+        """`client` is that of the global cluster, `offers` what the controller-manager there can make,
+        `ghippo` leads to global management."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
         reach = Reach(pool)
-        operations = Operations(LiveReader(reach), reach, sight, clock)
+        operations = Operations(LiveReader(reach), reach, clock)
         self._services: dict[str, object] = {
-            "Instance": InstanceService(self._own, reach, sight, Offers(offers), settings or Settings()),
-            "Cluster": ClusterService(self._own, reach, sight, clock),
+            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
+            "Cluster": ClusterService(self._own, reach, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
+            "Workspace": WorkspaceService(self._own, reach, GlobalManagement(ghippo)),
         }
 
     async def run(self) -> None:

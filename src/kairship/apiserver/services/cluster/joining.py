@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kairship.access import Reach
 from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership
-from kairship.resources import ClusterCondition, ClusterPhase, InstanceState, find_condition
+from kairship.resources import ClusterCondition, ClusterPhase, InstanceState, Reach, find_condition
 
 
 class Registry(msgspec.Struct, frozen=True):

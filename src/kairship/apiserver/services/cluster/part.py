@@ -4,17 +4,15 @@ from kairship.apiserver.services.cluster.joining import Registry
 from kairship.apiserver.services.cluster.members import Member, Members
 from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Reach
-from kairship.apiserver.services.visible import Sight
 from kairship.reconcile import Clock
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import NotFound
 
 
 class Part:
-    def __init__(self, own: OwnKinds, reach: Reach, sight: Sight, clock: Clock) -> None:
+    def __init__(self, own: OwnKinds, reach: Reach, clock: Clock) -> None:
         self._own = own
         self._reach = reach
-        self._sight = sight
         self._clock = clock
         self._members = Members(own, reach)
 
@@ -25,6 +23,4 @@ class Part:
         return found
 
     async def _registry(self, call: Call) -> Registry:
-        return Registry.of(
-            await self._own.clusters.all(call), await self._own.memberships.all(call), self._sight.reach(call)
-        )
+        return Registry.of(await self._own.clusters.all(call), await self._own.memberships.all(call), call.sight.reach)

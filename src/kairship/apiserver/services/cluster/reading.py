@@ -28,7 +28,7 @@ from kairship.rpc.calls import Call
 
 class Reading(Part):
     async def list_clusters(self, request: ListClustersRequest, call: Call) -> ListClustersResponse:
-        if request.instance and not self._sight.reach(call).includes(request.instance):
+        if request.instance and not call.sight.reach.includes(request.instance):
             raise no_instance(request.instance)
         instance = await self._own.instances.require(request.instance, call) if request.instance else None
         registry = await self._registry(call)

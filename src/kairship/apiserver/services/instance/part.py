@@ -9,7 +9,6 @@ import msgspec
 from kairship.apiserver.services.offers import Offers
 from kairship.apiserver.services.own_kinds import OwnKinds, SeenInstance
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
-from kairship.apiserver.services.visible import Sight
 from kairship.kube import Conflict
 from kairship.reconcile import jittered
 from kairship.resources import DriverName
@@ -31,10 +30,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part:
-    def __init__(self, own: OwnKinds, reach: Reach, sight: Sight, offers: Offers, settings: Settings) -> None:
+    def __init__(self, own: OwnKinds, reach: Reach, offers: Offers, settings: Settings) -> None:
         self._own = own
         self._reach = reach
-        self._sight = sight
         self._offers = offers
         self._settings = settings
 

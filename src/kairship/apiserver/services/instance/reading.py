@@ -37,7 +37,7 @@ ORDER: Order[SeenInstance] = Order(
 
 class Reading(Part):
     async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:
-        wanted, reach = request.name.casefold(), self._sight.reach(call)
+        wanted, reach = request.name.casefold(), call.sight.reach
         found = [
             seen
             for seen in await self._own.instances.all(call)
@@ -58,9 +58,8 @@ class Reading(Part):
         self, request: WatchInstancesRequest, call: Call
     ) -> AsyncIterator[WatchInstancesResponse]:
         def wanted(seen: SeenInstance) -> bool:
-            # Asked each time: what is bound while the stream lasts is seen. When less is bound, the stream is ended.
             name = seen.metadata.name
-            return request.name in ("", name) and self._sight.reach(call).includes(name)
+            return request.name in ("", name) and call.sight.reach.includes(name)
 
         feed = follow_kind(self._own.instances.reflector, wanted=wanted)
         async with aclosing(feed):

@@ -46,7 +46,7 @@ class CoreService:
     async def list_instance_event_kinds(
         self, request: ListInstanceEventKindsRequest, call: Call
     ) -> ListInstanceEventKindsResponse:
-        visible = self._operations.sight.within(request.instance, call)
+        visible = call.sight.within(request.instance)
         found = await events.kinds_in(self._operations.reach.instance(request.instance), visible, call)
         return ListInstanceEventKindsResponse(data=sorted(found))
 
@@ -81,7 +81,7 @@ class CoreService:
         query = Query(
             instance=request.instance,
             resource=resource,
-            visible=self._operations.sight.within(request.instance, call),
+            visible=call.sight.within(request.instance),
             namespace=getattr(request, "namespace", "") or None,
             window=Window.of(request),
             key=order.key(request),

@@ -19,7 +19,6 @@ from kairship.apiserver.services.replacing import replace
 from kairship.apiserver.services.resources.kind import NOWHERE, Action, Kind
 from kairship.apiserver.services.resources.placing import placements
 from kairship.apiserver.services.resources.reader import Query, Reader
-from kairship.apiserver.services.visible import Sight
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.kube import Object
 from kairship.reconcile import Clock
@@ -31,10 +30,9 @@ _OWN_OF_MEMBER = "karmada.io/managed!=true"
 
 
 class Operations:
-    def __init__(self, reader: Reader, reach: Reach, sight: Sight, clock: Clock) -> None:
+    def __init__(self, reader: Reader, reach: Reach, clock: Clock) -> None:
         self.reader = reader
         self.reach = reach
-        self.sight = sight
         self.clock = clock
 
     async def page(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
@@ -43,7 +41,7 @@ class Operations:
         query = Query(
             instance=request.instance,
             resource=kind.resource,
-            visible=self.sight.within(request.instance, call),
+            visible=call.sight.within(request.instance),
             window=Window.of(request),
             key=_order(kind).key(request),
             descending=is_descending(request),

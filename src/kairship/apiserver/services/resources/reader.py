@@ -8,8 +8,8 @@ import msgspec
 
 from kairship.apiserver.services.listing import Window
 from kairship.apiserver.services.resources.kind import Predicate
-from kairship.apiserver.services.visible import Visible
 from kairship.kube import Object, Resource
+from kairship.rpc.sight import Visible
 
 
 @dataclass(frozen=True, kw_only=True)

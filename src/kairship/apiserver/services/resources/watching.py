@@ -38,7 +38,7 @@ class Following:
         self._kind = kind
         self._method = method
         self._instance: str = request.instance
-        self._visible = operations.sight.within(request.instance, call)
+        self._visible = call.sight.within(request.instance)
         self._namespaces = self._visible.to_list(request.namespace or None)
         self._call = call
         self._taken: asyncio.Queue[Taken] = asyncio.Queue(_AHEAD)
