@@ -41,9 +41,11 @@ def login(
     user: Annotated[
         str | None, typer.Option(help="Sign in with the password of this user, which is asked for.")
     ] = None,
+    output: Output = Format.TABLE,
 ) -> None:
     """Sign in. It shows a code, which is approved where you are signed in: in the console, or by `kairship approve`."""
-    asyncio.run(_login(data_dir, server, ca, user))
+    found, who = asyncio.run(_login(data_dir, server, ca, user))
+    _tell(found, who, output)
 
 
 def approve(code: Annotated[str, typer.Argument(help="What the other device shows.")]) -> None:
@@ -62,11 +64,8 @@ def logout() -> None:
 
 def whoami(output: Output = Format.TABLE) -> None:
     """Show who you are, and where."""
-    found, user = asyncio.run(_whoami())
-    if output is Format.JSON:
-        print_json({"server": found.server, "user": user})
-    else:
-        say(f"{user['name']} ({user['id']}) at {found.server}")
+    found, who = asyncio.run(_whoami())
+    _tell(found, who, output)
 
 
 def token() -> None:
@@ -82,7 +81,16 @@ def token() -> None:
     )
 
 
-async def _login(data_dir: Path, server: str | None, ca: Path | None, user: str | None) -> None:
+def _tell(found: signed_in.SignedIn, user: Any, output: Format) -> None:
+    if output is Format.JSON:
+        print_json({"server": found.server, "user": user})
+    else:
+        say(f"{user['name']} ({user['id']}) at {found.server}")
+
+
+async def _login(
+    data_dir: Path, server: str | None, ca: Path | None, user: str | None
+) -> tuple[signed_in.SignedIn, Any]:
     if server is None:
         server, authority = await _plane_in(data_dir)
     else:
@@ -92,9 +100,10 @@ async def _login(data_dir: Path, server: str | None, ca: Path | None, user: str 
     server = server.rstrip("/")
     async with rest(server, authority) as asking:
         reply = await (_with_password(asking, user) if user else _with_device(asking, server))
+    found = of_reply(server, authority, reply)
     with signed_in.held():
-        signed_in.store(of_reply(server, authority, reply))
-    progress_console.print(f"Signed in as {reply['user']['name']}.")
+        signed_in.store(found)
+    return found, reply["user"]
 
 
 async def _plane_in(data_dir: Path) -> tuple[str, str]:
