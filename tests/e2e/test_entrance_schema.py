@@ -44,7 +44,7 @@ def walk(entrance: EntranceProcess, ca: Path) -> int:
     for operation in operations:
         if time.monotonic() > until:
             break
-        if not operation.path.endswith(":watch"):
+        if not operation.path.endswith((":watch", ":export")):
             check(operation, options)
             checked += 1
     return checked

@@ -14,8 +14,8 @@ from typing import Any
 
 from kairship.kube import AlreadyExists, Client, Connection, kinds
 from kairship.resources import NAMESPACE, binding_webhook
-from support import entrance
 from support.certificates import Authority
+from support.entrance import Client as Caller
 from support.entrance import Reply
 from support.entrance_process import EntranceProcess, entrance_process, eventually
 from support.ghippo_process import GhippoProcess, ghippo_process
@@ -27,7 +27,7 @@ BASE = "/apis/ghippo.io/v1alpha1"
 class SmallPlane:
     ghippo: GhippoProcess
     entrance: EntranceProcess
-    admin: entrance.Client
+    admin: Caller
     """Both ways in, with the first access token of the administrator."""
 
     async def ask(self, verb: str, path: str, body: Any = None, *, token: str | None = None) -> Reply:
