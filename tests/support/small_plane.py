@@ -19,6 +19,7 @@ from support.entrance import Client as Caller
 from support.entrance import Reply
 from support.entrance_process import EntranceProcess, entrance_process, eventually
 from support.ghippo_process import GhippoProcess, ghippo_process
+from support.relay import Relay, relay_to
 
 BASE = "/apis/ghippo.io/v1alpha1"
 
@@ -29,6 +30,8 @@ class SmallPlane:
     entrance: EntranceProcess
     admin: Caller
     """Both ways in, with the first access token of the administrator."""
+    deliveries: Relay
+    """On the way of bindings from global management to the entrance."""
 
     async def ask(self, verb: str, path: str, body: Any = None, *, token: str | None = None) -> Reply:
         """Of global management, as the administrator or with another token."""
@@ -49,22 +52,23 @@ async def small_plane(connection: Connection, folder: Path) -> AsyncIterator[Sma
     port = _free_port()
     authority = Authority()
     (folder / "entrance.crt").write_bytes(authority.certificate)
-    webhook = (
-        f"--webhook=https://127.0.0.1:{port}{binding_webhook.PATH}",
-        f"--webhook-ca={folder / 'entrance.crt'}",
-    )
     async with (
-        ghippo_process(connection, folder / "ghippo", more=webhook) as ghippo,
+        relay_to("127.0.0.1", port) as deliveries,
+        ghippo_process(connection, folder / "ghippo", more=_webhook(deliveries, folder / "entrance.crt")) as ghippo,
         entrance_process(connection, folder, ghippo=ghippo.reached, port=port, authority=authority) as running,
         running.client() as client,
     ):
-        plane = SmallPlane(ghippo, running, client)
+        plane = SmallPlane(ghippo, running, client, deliveries)
 
         async def is_administrator() -> bool:
             return (await plane.ask("GET", "/users")).status == 200
 
         await eventually(is_administrator)
         yield plane
+
+
+def _webhook(deliveries: Relay, ca: Path) -> tuple[str, ...]:
+    return f"--webhook=https://{deliveries.address}{binding_webhook.PATH}", f"--webhook-ca={ca}"
 
 
 async def _make_webhook_secret(connection: Connection) -> None:
