@@ -32,6 +32,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _IDENTIFIER = re.compile(r"\b[a-z]{1,2}-[0-9a-f]{20}\b")
 """How global management calls its things."""
+_NUMBER = re.compile(r"/(folders|workspaces)/\d+")
 _RANDOM = re.compile(r"(-[2456789bcdfghjklmnpqrstvwxz]{5,10})+\b")
 """How Kubernetes ends the names of what it makes."""
 _CHANGING = {
@@ -93,12 +94,14 @@ class Exchanges:
         varying: frozenset[str] = frozenset(),
         when: Callable[[JSON], bool] | None = None,
         by: Client | None = None,
+        given: frozenset[str] = frozenset(),
         **variables: str,
     ) -> JSON:
         """The reply. `variables` are those of the path; `by` is who asks, if not whoever asks for most.
 
         `only`: items of a list of which others have a part. `varying`: fields that others write at the same time, as
-        controllers do with a status. `when`: ask again until it holds of the reply.
+        controllers do with a status. `given`: fields of the request that are others in each run. `when`: ask again
+        until it holds of the reply.
         """
         method = METHODS[operation]
         route = method.routes[0]
@@ -113,7 +116,7 @@ class Exchanges:
                 await asyncio.sleep(0.1)
         request = {"method": route.verb, "path": path, "query": query, "body": body}
         shown = {
-            "request": self._steady({key: part for key, part in request.items() if part is not None}, frozenset()),
+            "request": self._steady({key: part for key, part in request.items() if part is not None}, given),
             "reply": self._steady(_owned(reply, only) if only else reply, varying),
         }
         _hold(operation, shown)
@@ -151,7 +154,7 @@ class Exchanges:
             case str():
                 for stands_for, name in self._names.items():
                     value = value.replace(name, f"<{stands_for}>")
-                value = _UID.sub("<uid>", _IDENTIFIER.sub("<id>", value))
+                value = _NUMBER.sub(r"/\1/<number>", _UID.sub("<uid>", _IDENTIFIER.sub("<id>", value)))
                 return _RANDOM.sub("-<random>", _PORT.sub("<address>", _TIME.sub("<time>", value)))
             case _:
                 return value
