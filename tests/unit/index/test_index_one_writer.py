@@ -3,14 +3,13 @@
 import asyncio
 import time
 
-import asyncpg
 import pytest
 from support.index_objects import body, fill, keys
 from support.postgres import new_database
 
-from kairship.index import Change, Intake, ReplacedError, Writer
+from kairship.index import BrokenIndexError, Change, Intake, ReplacedError, Writer
 from kairship.index.postgres import PostgresStore
-from kairship.index.postgres.schema import SCHEMA
+from kairship.index.postgres.connecting import typed_errors
 from kairship.kube import kinds
 
 RECORD = Intake(kinds.CONFIGMAPS).record(body("late", revision=900))
@@ -64,11 +63,11 @@ async def test_one_that_stops_in_a_transaction_keeps_the_next_out_for_seconds_on
         await fill(await one.writer("c"), kinds.CONFIGMAPS, body("a", revision=1))
         async with one._pool.acquire() as stopped:
             await stopped.execute("BEGIN")
-            await stopped.execute(f"SELECT term FROM {SCHEMA}.writer FOR SHARE")
+            await stopped.execute("SELECT term FROM writer FOR SHARE")
             began = time.monotonic()
             async with asyncio.timeout(10):
                 writer = await two.writer("c")
             assert time.monotonic() - began < 6
-            with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+            with pytest.raises(BrokenIndexError), typed_errors():
                 await stopped.execute("COMMIT")
         await writer.hear()

@@ -12,7 +12,6 @@ from kairship.index.postgres.connecting import Pool, typed_errors
 from kairship.index.postgres.reader import PostgresIndex
 from kairship.index.postgres.write_log import PostgresWriteLog
 from kairship.index.postgres.writer import PostgresWriter
-from kairship.index.store import BrokenIndexError
 
 _TIMEOUT = 60.0
 _CONNECT_TIMEOUT = 10.0
