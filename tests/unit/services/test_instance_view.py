@@ -11,7 +11,6 @@ from kairship.apiserver.services.instance.intent import new_instance
 from kairship.apiserver.services.instance.kubeconfig import account_of, rules
 from kairship.apiserver.services.instance.view import instance_view, state_of
 from kairship.apiserver.services.offers import EXTERNAL, Offer, Offers
-from kairship.apiserver.services.own_kinds import SeenInstance, SeenMetadata
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
     HostCluster,
@@ -28,6 +27,7 @@ from kairship.resources.instance import BackupRequest
 from kairship.resources.instance import HostCluster as OwnHost
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.own_kinds import SeenInstance, SeenMetadata
 from kairship.wire import write
 
 SHOWN_WHOLE = Path(__file__).parent / "instance_shown_whole.json"

@@ -10,14 +10,14 @@ import hashlib
 from typing import Any
 
 from kairship.apiserver.services.instance.part import Part
-from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.reach import FIELD_MANAGER
 from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     CreateInstanceAdminKubeConfigRequest,
     CreateInstanceAdminKubeConfigResponse,
 )
 from kairship.kube import Client, Connection, kinds
 from kairship.resources import NAMESPACE
-from kairship.rpc.calls import Call, Caller
+from kairship.rpc.calls import Call, Caller, patience
 from kairship.rpc.errors import Unavailable
 
 ROLE = "kairship-instance-admin"

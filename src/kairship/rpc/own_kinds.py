@@ -11,7 +11,6 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from kairship.apiserver.services.reach import patience
 from kairship.kube import Client
 from kairship.kube import NotFound as Missing
 from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection, resource_of
@@ -27,7 +26,7 @@ from kairship.resources import (
     MembershipSpec,
     MembershipStatus,
 )
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import NotFound
 
 _CATCHING_UP = 2.0
