@@ -25,6 +25,7 @@ from kairship.index.store import (
     Partition,
     ReplacedError,
     Row,
+    Size,
     Snapshot,
     Writer,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "Reply",
     "Row",
     "Scope",
+    "Size",
     "Snapshot",
     "Sort",
     "Splicer",

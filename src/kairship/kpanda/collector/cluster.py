@@ -105,6 +105,10 @@ class ClusterCollector:
         found = ((kind, following.follower.problem) for kind, following in self._running.items())
         return {kind: problem for kind, problem in found if problem}
 
+    @property
+    def followers(self) -> list[KindFollower]:
+        return [following.follower for following in self._running.values()]
+
     async def run(self) -> None:
         self._definitions.subscribe(lambda _: self._look_again.set())
         self._services.subscribe(lambda _: self._look_again.set())

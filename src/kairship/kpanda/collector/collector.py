@@ -13,6 +13,7 @@ import structlog
 
 from kairship.index import Writer
 from kairship.kpanda.collector.cluster import ClusterCollector, CollectorSettings
+from kairship.kpanda.collector.kind import KindFollower
 from kairship.kube import Client
 from kairship.reconcile import Backoff, Clock
 
@@ -71,6 +72,11 @@ class Collector:
         """The kinds of a cluster that are not being followed, and why."""
         collector = self._collectors.get(cluster)
         return collector.problems if collector else {"*": "not begun"}
+
+    def followers(self, cluster: str) -> list[KindFollower]:
+        """One for each kind of a cluster that is collected at this moment."""
+        collector = self._collectors.get(cluster)
+        return collector.followers if collector else []
 
     async def _keep(self, cluster: str, connect: Callable[[], Client]) -> None:
         failures = 0
