@@ -11,5 +11,15 @@ from kairship.kpanda.collector.cluster import ClusterCollector, CollectorSetting
 from kairship.kpanda.collector.collector import ClusterStores, Collector
 from kairship.kpanda.collector.figures import Figures
 from kairship.kpanda.collector.kind import KindFollower
+from kairship.kpanda.collector.progress import Progress, Stage
 
-__all__ = ["ClusterCollector", "ClusterStores", "Collector", "CollectorSettings", "Figures", "KindFollower"]
+__all__ = [
+    "ClusterCollector",
+    "ClusterStores",
+    "Collector",
+    "CollectorSettings",
+    "Figures",
+    "KindFollower",
+    "Progress",
+    "Stage",
+]

@@ -46,6 +46,10 @@ class Figures:
             self._lost_at = now
         self._waiting_since = None
 
+    def lost_for(self, now: float) -> float:
+        """Seconds since contact was lost; 0 while there is contact, or has not been any yet."""
+        return 0.0 if self._lost_at is None else now - self._lost_at
+
     def behind(self, now: float) -> float:
         """The lag as it is now: without contact it grows, and so it does while a change waits."""
         since = self._lost_at if self._lost_at is not None else self._waiting_since
