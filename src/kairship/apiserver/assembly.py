@@ -1,4 +1,4 @@
-"""What a worker serves: the services, and the pool of clients by which they reach instances."""
+"""What a worker serves: the services, the pool of clients by which they reach instances, and the roles behind."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,15 +10,37 @@ from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
 from kairship.rpc.registry import Registry
+from kairship.rpc.role_channel import RoleAddress, RoleChannel
 
 
 class Assembly:
-    def __init__(self, client: Client, *, offers: Sequence[Offer], metrics: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        offers: Sequence[Offer],
+        ghippo: RoleAddress | None,
+        kpanda: RoleAddress | None,
+        metrics: CollectorRegistry,
+    ) -> None:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
         self._services = Services(client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers)
-        self.registry = Registry(self._services.by_name())
+        self._roles: dict[str, RoleChannel] = {}
+        if ghippo is not None:
+            self._roles["kairship.ghippo.v1alpha1"] = RoleChannel(ghippo, role="global management")
+        if kpanda is not None:
+            self._roles["kairship.kpanda.v1alpha1"] = RoleChannel(kpanda, role="container management")
+        self.registry = Registry(self._services.by_name(), owners=self._roles)
+
+    async def __aenter__(self) -> "Assembly":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """After the last request has ended."""
+        for channel in self._roles.values():
+            await channel.close()
 
     async def run(self) -> None:
         """Follow what is read from memory, and keep clients ready. Until cancelled."""

@@ -9,7 +9,6 @@ Whatever goes wrong comes out as an `ApiError` inside an `Outcome`; nothing is r
 
 import asyncio
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
 from kairship.rpc.calls import Call, Envelope
+from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, violations
@@ -36,8 +36,6 @@ from kairship.wire import Method, violations
 Receive: TypeAlias = Callable[[Call], Awaitable[Message[Any]]]
 Encode: TypeAlias = Callable[[Message[Any]], bytes]
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-
-_FRAMES = 20
 
 _GONE = ApiError(Code.CANCELLED, "the caller went away")
 
@@ -233,15 +231,7 @@ class Chain:
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
         told = of_exception(error, request_id=request_id)
         if isinstance(told, Internal):
-            # Where it happened, but not what the error says: that may be a part of the request.
-            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-            self._log.error(
-                "defect",
-                request_id=request_id,
-                operation=method.path,
-                error=type(error).__qualname__,
-                frames=[f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-            )
+            log_defect(self._log, error, method, request_id)
         elif not isinstance(error, ApiError):
             # What an API server says of an object may quote it; what is said of the connection does not.
             detail = error.reason if isinstance(error, kube.ApiError) else str(error)

@@ -76,9 +76,15 @@ class Worker:
         async with (
             Client(connection, user_agent=USER_AGENT) as client,
             ops.serving(self._assignment.ops),
+            Assembly(
+                client,
+                offers=self._settings.offers,
+                ghippo=self._settings.ghippo,
+                kpanda=self._settings.kpanda,
+                metrics=metrics,
+            ) as assembly,
             asyncio.TaskGroup() as tasks,
         ):
-            assembly = Assembly(client, offers=self._settings.offers, metrics=metrics)
             entrance = Entrance(
                 assembly.registry,
                 authenticator=AdminToken(self._settings.admin_token),
