@@ -26,11 +26,14 @@ class Waiting(Generic[T]):
             del self._things[thing]
         return thing
 
-    async def wait(self, runner: asyncio.Task[Any]) -> None:
-        """Until there is something. Raises what ended `runner`, which adds things."""
+    async def wait(self, runner: asyncio.Task[Any] | None = None) -> None:
+        """Until there is something. Raises what ended `runner`, if that is what adds things."""
         if self._things:
             return
         self._some.clear()
+        if runner is None:
+            await self._some.wait()
+            return
         waiter = asyncio.create_task(self._some.wait())
         try:
             await asyncio.wait({waiter, runner}, return_when=asyncio.FIRST_COMPLETED)

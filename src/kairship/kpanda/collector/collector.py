@@ -81,6 +81,11 @@ class Collector:
         collector = self._collectors.get(cluster)
         return collector.followers if collector else []
 
+    def heard_at(self, cluster: str) -> float:
+        """When the cluster last answered, in seconds since 1970; 0 if it never did."""
+        collector = self._collectors.get(cluster)
+        return collector.heard_at if collector else 0.0
+
     def progress(self, cluster: str) -> Progress:
         return progress_of(self.followers(cluster), self._failures.get(cluster), now=self._clock.now())
 

@@ -7,8 +7,7 @@ then.
 """
 
 import asyncio
-import datetime as dt
-from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -16,8 +15,7 @@ from kairship.instances.pool import Health, Pool, TargetKind
 from kairship.kpanda.collector import Progress
 from kairship.kpanda.global_cluster import GlobalCluster
 from kairship.kpanda.sharing import Share
-from kairship.kpanda.status import findings
-from kairship.kpanda.status.findings import Finding
+from kairship.kpanda.status.composing import Composer
 from kairship.kpanda.status.look import Seen, look
 from kairship.kube import AddressRule, TimedOut
 from kairship.reconcile import (
@@ -34,8 +32,7 @@ from kairship.reconcile import (
     jittered,
     own_key,
 )
-from kairship.resources import ClusterStatus, Condition, Writer, set_condition
-from kairship.resources.cluster import ClusterCredentials, ClusterResources, CollectorStatus
+from kairship.resources import KUBECONFIG, NAMESPACE, Writer
 from kairship.rpc.own_kinds import SeenCluster
 
 NAME = Writer.KPANDA.value.removeprefix("kairship-")
@@ -45,8 +42,14 @@ _STALE = 0.2  # seconds until the cache has what made a write conflict
 _SOON = 3.0  # seconds until the next look after one that failed although the cluster seems to be there
 _SHARE_OF_TIME = 20  # looks at a large cluster take at most this part of the time
 
-Collecting = Callable[[str], Progress]
-"""How far the collector is with a cluster, by its UID."""
+
+class Collecting(Protocol):
+    """How far the collector is with a cluster, by its UID."""
+
+    def progress(self, cluster: str) -> Progress: ...
+
+    def objects(self, cluster: str) -> int:
+        """How many the index holds, when last counted."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,9 +127,9 @@ class StatusOfClusters:
         self._share = share
         self._collecting = collecting
         self._addresses = addresses
-        self._holder = holder
         self._clock = clock
         self._settings = settings
+        self._composer = Composer(holder=holder, objects=collecting.objects, clock=clock, refresh=settings.refresh)
         self._known: dict[str, _Known] = {}
 
     async def reconcile(self, context: Context, key: Key) -> Result:
@@ -140,7 +143,13 @@ class StatusOfClusters:
         cluster = store.get(key.name)
         if cluster is None or cluster.metadata.uid != known.uid:
             return DONE
-        status = self._status(cluster, known)
+        status = self._composer.compose(
+            cluster,
+            known.seen,
+            self._pool.health(TargetKind.CLUSTER, key.name),
+            self._collecting.progress(known.uid),
+            duplicate_of=self._duplicate_of(cluster, known.seen),
+        )
         if status != cluster.status and not await context.owner.apply_status(
             self._home.clusters.resource, cluster.metadata, status
         ):
@@ -150,8 +159,8 @@ class StatusOfClusters:
     async def _look(self, cluster: SeenCluster) -> _Known:
         """A new one if the last is due, or was taken with another credential, or the cluster came or went since."""
         name, spec = cluster.metadata.name, cluster.spec
-        secret = self._home.secrets.store.get(spec.credentials.name, namespace="kairship-system")
-        fingerprint = (secret.data or {}).get("kubeconfig", "") if secret is not None else ""
+        secret = self._home.secrets.store.get(spec.credentials.name, namespace=NAMESPACE)
+        fingerprint = (secret.data or {}).get(KUBECONFIG, "") if secret is not None else ""
         made_of = (spec.credentials.name, fingerprint, spec.endpoint)
         health = self._pool.health(TargetKind.CLUSTER, name)
         known = self._known.get(name)
@@ -180,99 +189,6 @@ class StatusOfClusters:
         self._known[name] = known = _Known(cluster.metadata.uid, made_of, health, seen, due)
         return known
 
-    def _status(self, cluster: SeenCluster, known: _Known) -> ClusterStatus:
-        seen, before, now = known.seen, cluster.status, self._clock.wall()
-        deleting = cluster.metadata.deletion_timestamp is not None
-        same = self._home.known_as(seen.id) if seen.id else None
-        duplicate_of = same if same is not None and same != cluster.metadata.name else ""
-        progress = self._collecting(cluster.metadata.uid)
-        # The pool may have looked before it had this credential: what the look has found counts.
-        reached = findings.reachable(self._pool.health(TargetKind.CLUSTER, cluster.metadata.name))
-        found = [
-            reached,
-            findings.credentials(seen, before, duplicate_of=duplicate_of, now=now),
-            findings.collected(progress),
-        ]
-        conditions = before.conditions
-        for finding in found:
-            if finding is not None:
-                conditions = self._with(cluster, conditions, finding)
-        conditions = self._with(cluster, conditions, findings.readiness(conditions, deleting=deleting))
-        status = msgspec.structs.replace(
-            before,
-            observed_generation=cluster.metadata.generation,
-            conditions=tuple(sorted(conditions, key=lambda condition: condition.type)),
-            endpoint=seen.endpoint or before.endpoint,
-        )
-        accepted = found[1] is not None and found[1].status == "True"
-        if accepted:
-            status = self._with_figures(status, seen, now)
-        status = self._with_collector(status, progress, now)
-        phase = findings.phase_of(
-            status.conditions, status, secret=seen.secret_version or _verified(before), deleting=deleting
-        )
-        return msgspec.structs.replace(status, phase=phase)
-
-    def _with_figures(self, status: ClusterStatus, seen: Seen, now: dt.datetime) -> ClusterStatus:
-        changes: dict[str, object] = {
-            "id": status.id or seen.id,
-            "kubernetes_version": seen.kubernetes_version or status.kubernetes_version,
-            "credentials": self._credentials(status.credentials, seen, now),
-        }
-        if seen.nodes is not None:
-            changes["nodes"] = seen.nodes.count
-            changes["provider"] = seen.nodes.provider or "GENERIC"
-            changes["resources"] = ClusterResources(
-                capacity=dict(seen.nodes.capacity),
-                allocatable=dict(seen.nodes.allocatable),
-                allocated=dict(seen.requests or {}),
-                used=dict(seen.usage or {}),
-            )
-        if seen.network is not None:
-            changes["service_cidr"] = seen.network.service_cidr
-            changes["pod_cidr"] = seen.network.pod_cidr
-            changes["proxy_mode"] = seen.network.proxy_mode
-        return msgspec.structs.replace(status, **changes)
-
-    def _credentials(self, before: ClusterCredentials | None, seen: Seen, now: dt.datetime) -> ClusterCredentials:
-        verified = ClusterCredentials(
-            resource_version=seen.secret_version, verified_at=_second(now), expires_at=_second(seen.expires_at)
-        )
-        if before is not None and now - before.verified_at < dt.timedelta(seconds=self._settings.refresh):
-            unchanged = msgspec.structs.replace(verified, verified_at=before.verified_at)
-            return before if unchanged == before else verified
-        return verified
-
-    def _with_collector(self, status: ClusterStatus, progress: Progress, now: dt.datetime) -> ClusterStatus:
-        before = status.collector
-        fresh = before is not None and now - before.measured_at < dt.timedelta(seconds=self._settings.refresh)
-        if before is not None and fresh and (before.holder, before.kinds) == (self._holder, progress.kinds):
-            return status
-        measured = CollectorStatus(
-            holder=self._holder,
-            kinds=progress.kinds,
-            objects=progress.objects,
-            lag_milliseconds=int(progress.lag * 1000),
-            measured_at=_second(now),
-        )
-        return msgspec.structs.replace(status, collector=measured)
-
-    def _with(self, cluster: SeenCluster, conditions: tuple[Condition, ...], finding: Finding) -> tuple[Condition, ...]:
-        return set_condition(
-            conditions,
-            finding.kind,
-            finding.status,
-            finding.reason,
-            message=finding.message,
-            generation=cluster.metadata.generation,
-            now=self._clock.wall(),
-        )
-
-
-def _verified(status: ClusterStatus) -> str:
-    return status.credentials.resource_version if status.credentials else ""
-
-
-def _second(time: dt.datetime | None) -> dt.datetime | None:
-    """Kubernetes keeps whole seconds."""
-    return time.replace(microsecond=0) if time else None
+    def _duplicate_of(self, cluster: SeenCluster, seen: Seen) -> str:
+        first = self._home.known_as(seen.id) if seen.id else None
+        return first if first is not None and first != cluster.metadata.name else ""
