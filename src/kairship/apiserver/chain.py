@@ -27,7 +27,8 @@ from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
-from kairship.rpc.calls import Call, Envelope
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.rpc.calls import NOBODY, Call, Envelope
 from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
 from kairship.rpc.registry import Registry
@@ -101,7 +102,7 @@ class Chain:
         async def act(serving: _Serving) -> None:
             async with asyncio.timeout(allowed):
                 call = await self._identify(serving, method, envelope, allowed)
-                caller = CallerId(call.caller.id)
+                caller = _line_of(call)
                 await self._admission.enter(caller)
                 try:
                     request = await self._checked_request(call, receive)
@@ -141,7 +142,12 @@ class Chain:
 
             async def pass_on() -> None:
                 async with (
-                    self.streams.opened(CallerId(call.caller.id), seconds=seconds),
+                    self.streams.opened(
+                        _line_of(call),
+                        self._authorizer.objection(call, request),
+                        credential=call.caller.session or call.caller.token,
+                        seconds=seconds,
+                    ),
                     aclosing(handler(request, call)) as replies,
                 ):
                     async for reply in replies:
@@ -194,7 +200,8 @@ class Chain:
 
     async def _identify(self, serving: _Serving, method: Method, envelope: Envelope, seconds: float) -> Call:
         deadline = time.monotonic() + seconds
-        caller = await self._authenticator.authenticate(envelope)
+        open_to_all = method.scope is Scope.ANYBODY
+        caller = NOBODY if open_to_all else await self._authenticator.authenticate(envelope)
         call = serving.call = Call(
             request_id=serving.outcome.request_id,
             caller=caller,
@@ -239,6 +246,11 @@ class Chain:
                 "failed", request_id=request_id, operation=method.path, error=type(error).__name__, detail=detail
             )
         return told
+
+
+def _line_of(call: Call) -> CallerId:
+    """Whom a request counts against: strangers by where they come from."""
+    return CallerId(call.caller.id or f"@{call.origin}")
 
 
 def _hold_to_rules(request: Message[Any]) -> None:

@@ -6,19 +6,23 @@ How the apiserver is reached from outside is a matter of `entrance`.
 """
 
 import asyncio
+import base64
+import secrets
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from kairship.access.delivery import CURRENT, WEBHOOK_SECRET
 from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import entrance, inside
+from kairship.embedded import administrator, entrance, inside
 from kairship.embedded.home import Home
 from kairship.engine import Engine
 from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, Connection, NotFound, TooManyRequests
+from kairship.kube import AlreadyExists, Client, Connection, NotFound, TooManyRequests, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
@@ -48,6 +52,8 @@ async def install(client: Client) -> None:
     await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
     for manifest in admission_policies():
         await _apply(client, manifest)
+    await administrator.ensure(client)
+    await _ensure_webhook_secret(client)
 
 
 async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
@@ -151,6 +157,13 @@ def _keeper_rights() -> list[Manifest]:
             "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": _KEEPER}],
         },
     ]
+
+
+async def _ensure_webhook_secret(client: Client) -> None:
+    """Made once: global management signs with it, the apiserver verifies with it."""
+    content = {CURRENT: base64.b64encode(secrets.token_urlsafe(32).encode()).decode()}
+    with suppress(AlreadyExists):
+        await client.create(kinds.SECRETS, {"metadata": {"name": WEBHOOK_SECRET}, "data": content}, namespace=NAMESPACE)
 
 
 async def _served(client: Client) -> str | None:

@@ -39,6 +39,7 @@ from .membership import (
 )
 from .plane_namespace import KUBECONFIG, NAMESPACE
 from .product import PRODUCTS, Product, ProductCondition, ProductSpec, ProductStatus
+from .reach import Reach
 from .registration import (
     REGISTRATIONS,
     Registration,
@@ -47,6 +48,7 @@ from .registration import (
     RegistrationSpec,
     RegistrationStatus,
 )
+from .reserved_namespaces import is_reserved
 from .scalars import ReadyCount, SecretReference
 from .versions import is_older
 
@@ -101,6 +103,7 @@ __all__ = [
     "ProductCondition",
     "ProductSpec",
     "ProductStatus",
+    "Reach",
     "ReadyCount",
     "Registration",
     "RegistrationCondition",
@@ -120,6 +123,7 @@ __all__ = [
     "instance",
     "instance_status",
     "is_older",
+    "is_reserved",
     "is_true",
     "membership",
     "product",

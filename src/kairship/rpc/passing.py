@@ -5,8 +5,9 @@ Only the word of a process whose own token allows it is taken for a person.
 
 import msgspec
 
-from kairship.rpc.calls import Caller
+from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import Unauthenticated
+from kairship.rpc.sight import Sight
 
 METADATA = "kairship-asked-by-bin"
 
@@ -15,6 +16,11 @@ class AskedBy(msgspec.Struct, frozen=True, kw_only=True):
     caller: Caller
     origin: str
     request_id: str
+    sight: Sight = Sight()
+
+    @classmethod
+    def of(cls, call: Call) -> "AskedBy":
+        return cls(caller=call.caller, origin=call.origin, request_id=call.request_id, sight=call.sight)
 
     def to_metadata(self) -> tuple[str, bytes]:
         return METADATA, _encoder.encode(self)

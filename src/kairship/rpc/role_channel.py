@@ -66,7 +66,7 @@ class RoleChannel:
 
     async def unary(self, method: Method, request: Message[Any], call: Call) -> Message[Any]:
         """For the person whose call it is, in the time that it has left."""
-        asked = AskedBy(caller=call.caller, origin=call.origin, request_id=call.request_id)
+        asked = AskedBy.of(call)
         return await self._unary(method, request, call.remaining(), (asked.to_metadata(),), call)
 
     async def own(self, method: Method, request: Message[Any], *, timeout: float) -> Message[Any]:
@@ -75,7 +75,7 @@ class RoleChannel:
 
     async def stream(self, method: Method, request: Message[Any], call: Call) -> AsyncGenerator[Message[Any], None]:
         """Replies as they come, for the person whose call it is."""
-        asked = AskedBy(caller=call.caller, origin=call.origin, request_id=call.request_id)
+        asked = AskedBy.of(call)
         async for reply in self._stream(method, request, (asked.to_metadata(),), timeout=call.remaining()):
             yield reply
 

@@ -27,6 +27,7 @@ from kairship.rpc.service_tokens import ServiceTokens
 from kairship.wire import Method, internal_methods, methods
 
 LARGEST_REQUEST = 32 << 20
+LARGEST_METADATA = 4 << 20
 MOST_CALLS = 2000
 SECONDS = 60.0
 """What a call has if whoever makes it says nothing."""
@@ -64,6 +65,9 @@ class RoleServer(grpc.GenericRpcHandler):
             options=[
                 ("grpc.max_receive_message_length", LARGEST_REQUEST),
                 ("grpc.max_send_message_length", -1),
+                # Who asks comes beside the request, with all that they may see.
+                ("grpc.max_metadata_size", LARGEST_METADATA),
+                ("grpc.absolute_max_metadata_size", LARGEST_METADATA),
                 ("grpc.so_reuseport", 0),
                 ("grpc.keepalive_time_ms", 30_000),
                 ("grpc.keepalive_timeout_ms", 10_000),
@@ -164,6 +168,7 @@ class RoleServer(grpc.GenericRpcHandler):
             method=method,
             deadline=time.monotonic() + (SECONDS if seconds is None else seconds),
             origin=asked.origin,
+            sight=asked.sight,
         )
 
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:

@@ -4,36 +4,23 @@ The entrance has let the caller through and says where the permission holds. A c
 told of as if it did not exist.
 """
 
-from typing import Protocol
-
 from kairship.kpanda.global_cluster import GlobalCluster
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import NotFound
 from kairship.rpc.own_kinds import SeenCluster
 
 
-class Sight(Protocol):
-    def sees(self, call: Call, instance: str) -> bool:
-        """Whether the caller's permission holds on the instance; with an empty name, on the whole platform."""
-
-
-class WholePlatform:
-    """Whoever is let through at all sees everything: the entrance admits administrators of the platform only."""
-
-    def sees(self, call: Call, instance: str) -> bool:
-        return True
-
-
 class Visibility:
-    def __init__(self, home: GlobalCluster, sight: Sight) -> None:
+    def __init__(self, home: GlobalCluster) -> None:
         self._home = home
-        self._sight = sight
 
     def shows(self, cluster: SeenCluster, call: Call) -> bool:
-        if self._sight.sees(call, ""):
+        reach = call.sight.reach
+        if reach.everywhere:
             return True
+        # A role on single namespaces of an instance shows nothing of its clusters.
         instance = self._home.instance_of(cluster)
-        return bool(instance) and self._sight.sees(call, instance)
+        return bool(instance) and instance in reach.instances
 
     async def all(self, call: Call) -> list[SeenCluster]:
         return [cluster for cluster in await self._home.clusters.all(call) if self.shows(cluster, call)]

@@ -5,7 +5,7 @@ the index is for; this is what there is without it, and bounded all the same.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -45,21 +45,13 @@ class LiveReader:
         return await self._reach.instance(instance).get(resource, name, namespace=namespace, timeout=timeout)
 
     async def query(self, query: Query, *, timeout: float) -> Found:
-        resource = InMember.at(query.cluster, query.resource) if query.cluster else query.resource
         needed = query.window.end or MOST
         kept: list[Object] = []
         total = 0
         async with asyncio.timeout(timeout):
-            pages = self._reach.instance(query.instance).pages(
-                resource,
-                namespace=query.namespace,
-                label_selector=query.label_selector,
-                field_selector=query.field_selector,
-                limit=_PAGE,
-            )
-            async with aclosing(pages):
+            async with aclosing(self._pages(query)) as pages:
                 async for page in pages:
-                    fitting = [obj for obj in page.items if _fits(obj, query)]
+                    fitting = [obj for obj in page if _fits(obj, query)]
                     total += len(fitting)
                     if total > MOST and needed >= MOST:
                         raise ResourceExhausted(
@@ -68,6 +60,22 @@ class LiveReader:
                         )
                     kept = sorted([*kept, *fitting], key=query.key, reverse=query.descending)[:needed]
         return Found(query.window.cut(kept), total)
+
+    async def _pages(self, query: Query) -> AsyncGenerator[list[Object]]:
+        """Of the namespaces that the caller may see, and no others: what is not read cannot be told."""
+        resource = InMember.at(query.cluster, query.resource) if query.cluster else query.resource
+        namespaces = query.visible.to_list(query.namespace) if query.resource.namespaced else [None]
+        for namespace in namespaces:
+            pages = self._reach.instance(query.instance).pages(
+                resource,
+                namespace=namespace,
+                label_selector=query.label_selector,
+                field_selector=query.field_selector,
+                limit=_PAGE,
+            )
+            async with aclosing(pages):
+                async for page in pages:
+                    yield page.items
 
     async def bindings_of(
         self, instance: str, objects: Sequence[Object], *, namespace: str | None, timeout: float
@@ -109,4 +117,6 @@ def _fits(obj: Object, query: Query) -> bool:
     # Items of a list come without the two.
     obj.setdefault("apiVersion", query.resource.api_version)
     obj.setdefault("kind", query.resource.kind)
+    if query.resource.namespaced and not query.visible.includes(obj["metadata"]["namespace"]):
+        return False
     return query.name_contains in obj["metadata"]["name"] and all(holds(obj) for holds in query.filters)

@@ -41,6 +41,7 @@ class Operations:
         query = Query(
             instance=request.instance,
             resource=kind.resource,
+            visible=call.sight.within(request.instance),
             window=Window.of(request),
             key=_order(kind).key(request),
             descending=is_descending(request),

@@ -9,6 +9,7 @@ import msgspec
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.kube import Object, Resource
 from kairship.rpc.listing import Window
+from kairship.rpc.sight import Visible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +18,8 @@ class Query:
 
     instance: str
     resource: Resource
+    visible: Visible
+    """What the caller may see: nothing else is in the page, nor counted."""
     window: Window
     key: Callable[[Object], Any]
     """What it is sorted by. Total: no two objects have the same."""
