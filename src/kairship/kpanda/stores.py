@@ -17,7 +17,8 @@ from kairship.index.sqlite import SqliteIndex, SqliteWriter, clusters, remove_cl
 from kairship.kpanda.collector import ClusterStores
 from kairship.process.starting import StartError
 
-OBJECTS, EVENTS = "objects", "events"
+EVENTS = "events"
+"""The folder beside the clusters' own in which their events are."""
 
 
 class Stores(Protocol):
@@ -57,7 +58,7 @@ class _InFiles:
     shared = False
 
     def __init__(self, root: Path) -> None:
-        self._places = (root / OBJECTS, root / EVENTS)
+        self._places = (root, root / EVENTS)
         self._indexes = tuple(SqliteIndex(place) for place in self._places)
 
     async def open(self, cluster: str) -> ClusterStores:
@@ -66,7 +67,7 @@ class _InFiles:
 
     async def clusters(self) -> set[str]:
         found = await asyncio.gather(*(asyncio.to_thread(clusters, place) for place in self._places))
-        return set().union(*found)
+        return set().union(*found) - {EVENTS}
 
     async def remove(self, cluster: str) -> None:
         for place in self._places:

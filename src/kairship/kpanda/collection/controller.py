@@ -22,7 +22,6 @@ from kairship.kpanda.stores import Stores
 from kairship.kube import AddressRule, ConfigError, KubeError, NotFound
 from kairship.reconcile import (
     DONE,
-    Clock,
     Context,
     Controller,
     Key,
@@ -72,18 +71,15 @@ class Collection:
         stores: Stores,
         share: Share,
         addresses: AddressRule,
-        clock: Clock,
     ) -> None:
         self._home = home
         self._collector = collector
         self._stores = stores
         self._share = share
         self._addresses = addresses
-        self._clock = clock
         self._followed: dict[str, tuple[str, Access]] = {}
         self._left = asyncio.Event()
 
-    @property
     def clusters(self) -> Iterable[tuple[str, str]]:
         """The names and UIDs of those that are collected here."""
         return [(name, uid) for name, (uid, _) in self._followed.items()]
