@@ -1,7 +1,7 @@
 """What one replica does while it is part of the plane: controllers, collector and services, put together."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from prometheus_client import CollectorRegistry
@@ -49,7 +49,7 @@ class Assembly:
         """`client` is that of the global cluster, `holder` what this replica calls itself."""
         self._registry = registry
         self._home = home = GlobalCluster(client, clock=clock, metrics=metrics)
-        self._pool = Pool(
+        self.pool = Pool(
             client,
             clock=clock,
             metrics=metrics,
@@ -74,7 +74,7 @@ class Assembly:
             (
                 cluster_status_controller(
                     home,
-                    pool=self._pool,
+                    pool=self.pool,
                     share=share,
                     collecting=self._measuring,
                     addresses=settings.addresses,
@@ -92,7 +92,7 @@ class Assembly:
         visibility = Visibility(home)
         tools = Tools(
             home=home,
-            pool=self._pool,
+            pool=self.pool,
             secrets=secrets,
             verifier=Verifier(
                 addresses=settings.addresses, known_as=home.known_as, now=clock.wall, patience=Patience()
@@ -103,18 +103,28 @@ class Assembly:
         )
         self.services: dict[str, object] = {
             f"{_PACKAGE}.Clusters": ClustersService(tools),
-            f"{_PACKAGE}.Nodes": NodesService(self._pool, visibility),
+            f"{_PACKAGE}.Nodes": NodesService(self.pool, visibility),
             f"{_PACKAGE}.Collector": CollectorService(
                 home, visibility, self._collector, self._measuring, holder=holder, clock=clock
             ),
         }
         share.subscribe(self._look_at_all)
-        self._pool.subscribe(self._look_at_target)
+        self.pool.subscribe(self._look_at_target)
+
+    def known(self) -> Iterable[str]:
+        """The names of all clusters."""
+        return [cluster.metadata.name for cluster in self._home.clusters.reflector.store]
+
+    async def wait_synced(self) -> None:
+        """Before this, everything is read from the API server: slower, not wrong."""
+        for reflector in (self._home.clusters.reflector, self._home.memberships.reflector):
+            await reflector.wait_synced()
+        await self.pool.wait_synced()
 
     async def run(self) -> None:
         """Until cancelled."""
         async with self._shown(), self._collector, asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._pool.run())
+            tasks.create_task(self.pool.run())
             tasks.create_task(self._home.memberships.reflector.run())
             tasks.create_task(self._collection.sweep())
             tasks.create_task(self._measuring.run())
