@@ -25,7 +25,7 @@ from kairship.kpanda.sharing import Whole
 from kairship.kube import AddressRule, Client, Connection, Object, kinds
 from kairship.process.certificates import CertificateFiles
 from kairship.reconcile import Metrics, SystemClock, resource_of
-from kairship.resources import CLUSTERS, NAMESPACE
+from kairship.resources import CLUSTERS, MEMBERSHIPS, NAMESPACE
 from kairship.rpc.registry import Registry
 from support.own_global import identity
 from support.services import Api, until
@@ -36,6 +36,8 @@ LOOPBACK = AddressRule.allowing(["127.0.0.0/8"])
 
 class Management(Api):
     """A running one."""
+
+    memberships = resource_of(MEMBERSHIPS)
 
     def __init__(self, assembly: Assembly, world: Client, index: Path) -> None:
         super().__init__(Registry(assembly.services), world, assembly.pool)
@@ -61,6 +63,13 @@ class Management(Api):
             print(last.get("status"))  # noqa: T201 - for whoever reads the failure
             raise
         return found
+
+    def is_collected(self, name: str) -> bool:
+        return name in self.assembly.collection.accesses
+
+    def token_in_use(self, name: str) -> str | None:
+        """By which the cluster is collected."""
+        return self.assembly.collection.accesses[name].token
 
     async def secrets(self) -> set[str]:
         page = await self.world.list(kinds.SECRETS, namespace=NAMESPACE)

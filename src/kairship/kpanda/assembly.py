@@ -47,6 +47,7 @@ class Assembly:
         pool_metrics: PoolMetrics,
     ) -> None:
         """`client` is that of the global cluster, `holder` what this replica calls itself."""
+        self.clock = clock
         self._registry = registry
         self._home = home = GlobalCluster(client, clock=clock, metrics=metrics)
         self.pool = Pool(
@@ -57,18 +58,18 @@ class Assembly:
             settings=PoolSettings(addresses=settings.addresses),
             targets=(TargetKind.CLUSTER,),
         )
-        self._collector = Collector(stores.open, clock=clock, settings=settings.collector)
-        self._collection = Collection(
+        self.collector = Collector(stores.open, clock=clock, settings=settings.collector)
+        self.collection = Collection(
             home,
-            collector=self._collector,
+            collector=self.collector,
             stores=stores,
             share=share,
             addresses=settings.addresses,
         )
-        clusters = self._collection.clusters
-        self._measuring = Measuring(stores, self._collector, clusters, clock=clock)
-        self._series = CollectionMetrics(clusters, self._collector, self._measuring, clock=clock)
-        self._stages = Stages(self._collector, clusters, clock=clock)
+        clusters = self.collection.clusters
+        self._measuring = Measuring(stores, self.collector, clusters, clock=clock)
+        self._series = CollectionMetrics(clusters, self.collector, self._measuring, clock=clock)
+        self._stages = Stages(self.collector, clusters, clock=clock)
         secrets = CredentialSecrets(client)
         self.manager = Manager(
             (
@@ -81,7 +82,7 @@ class Assembly:
                     holder=holder,
                     clock=clock,
                 ),
-                collection_controller(self._collection, home),
+                collection_controller(self.collection, home),
                 credential_janitor(home, secrets, share=share, clock=clock),
             ),
             client=client,
@@ -105,7 +106,7 @@ class Assembly:
             f"{_PACKAGE}.Clusters": ClustersService(tools),
             f"{_PACKAGE}.Nodes": NodesService(self.pool, visibility),
             f"{_PACKAGE}.Collector": CollectorService(
-                home, visibility, self._collector, self._measuring, holder=holder, clock=clock
+                home, visibility, self.collector, self._measuring, holder=holder, clock=clock
             ),
         }
         share.subscribe(self._look_at_all)
@@ -123,10 +124,10 @@ class Assembly:
 
     async def run(self) -> None:
         """Until cancelled."""
-        async with self._shown(), self._collector, asyncio.TaskGroup() as tasks:
+        async with self._shown(), self.collector, asyncio.TaskGroup() as tasks:
             tasks.create_task(self.pool.run())
             tasks.create_task(self._home.memberships.reflector.run())
-            tasks.create_task(self._collection.sweep())
+            tasks.create_task(self.collection.sweep())
             tasks.create_task(self._measuring.run())
             tasks.create_task(self._stages.run(self._look_at))
             await self.manager.run()

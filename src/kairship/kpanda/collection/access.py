@@ -18,6 +18,11 @@ class Access:
     def __repr__(self) -> str:
         return f"Access({self._connection.server})"
 
+    @property
+    def token(self) -> str | None:
+        """The one to send now."""
+        return self._connection.token
+
     def renew(self, connection: Connection) -> bool:
         """Whether the new credential can be used from now on, without a new connection."""
         if _without_token(connection) != _without_token(self._connection) or not connection.token:
@@ -32,7 +37,7 @@ class Access:
             max_connections=_MOST_CALLS,
             max_streams=MOST_STREAMS,
             user_agent=_USER_AGENT,
-            token=lambda: self._connection.token,
+            token=lambda: self.token,
             addresses=self._addresses,
         )
 

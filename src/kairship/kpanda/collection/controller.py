@@ -7,7 +7,7 @@ clusters that there are at the start and every now and then.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import structlog
 
@@ -79,6 +79,11 @@ class Collection:
         self._addresses = addresses
         self._followed: dict[str, tuple[str, Access]] = {}
         self._left = asyncio.Event()
+
+    @property
+    def accesses(self) -> Mapping[str, Access]:
+        """By the names of the clusters that are collected here."""
+        return {name: access for name, (_, access) in self._followed.items()}
 
     def clusters(self) -> Iterable[tuple[str, str]]:
         """The names and UIDs of those that are collected here."""
