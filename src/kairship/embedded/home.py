@@ -3,6 +3,7 @@
     plane.json    what `up` decided once (PlaneRecord); written first, so whatever lacks it is no plane
     planes/       a folder for each control plane, named by UID
     roles/        kubeconfigs and tokens of the plane's own processes
+    ghippo/       the database of global management, and its key
     backups/      backups of instances
     kubeconfig    for people: a context for every control plane
     supervisor/   the supervisor's own
@@ -31,8 +32,8 @@ ROOM_TO_CREATE = 1024**3
 ROOM_TO_START = 128 * 1024**2
 
 _RECORD, _LOCK, _KUBECONFIG = "plane.json", "lock", "kubeconfig"
-_PLANES, _ROLES, _BACKUPS = "planes", "roles", "backups"
-_FOLDERS = (_PLANES, _ROLES, _BACKUPS, "supervisor", "logs")
+_PLANES, _ROLES, _GHIPPO, _BACKUPS = "planes", "roles", "ghippo", "backups"
+_FOLDERS = (_PLANES, _ROLES, _GHIPPO, _BACKUPS, "supervisor", "logs")
 _OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", *_FOLDERS, _LOCK)
 _NOBODYS = ("lost+found",)
 
@@ -83,6 +84,10 @@ class Home:
     @property
     def roles(self) -> Path:
         return self.root / _ROLES
+
+    @property
+    def ghippo(self) -> Path:
+        return self.root / _GHIPPO
 
     @property
     def backups(self) -> Path:

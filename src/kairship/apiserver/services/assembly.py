@@ -11,9 +11,12 @@ from kairship.apiserver.services.kinds.policies import POLICIES
 from kairship.apiserver.services.offers import Offer, Offers
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.apiserver.services.resources import LiveReader, Operations, ResourceService
+from kairship.apiserver.services.workspace import WorkspaceService
+from kairship.apiserver.services.workspace.global_management import GlobalManagement
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
 from kairship.rpc.own_kinds import OwnKinds
+from kairship.rpc.registry import Owner
 
 _PACKAGE = "kairship.v1alpha1"
 
@@ -27,9 +30,11 @@ class Services:
         clock: Clock,
         metrics: Metrics,
         offers: Sequence[Offer],
+        ghippo: Owner | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """`client` is that of the global cluster, `offers` what the controller-manager there can make."""
+        """`client` is that of the global cluster, `offers` what the controller-manager there can make,
+        `ghippo` leads to global management."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
         reach = Reach(pool)
         operations = Operations(LiveReader(reach), reach, clock)
@@ -39,6 +44,7 @@ class Services:
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
+            "Workspace": WorkspaceService(self._own, reach, GlobalManagement(ghippo)),
         }
 
     async def run(self) -> None:

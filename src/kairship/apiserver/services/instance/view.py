@@ -13,7 +13,8 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     ResourceSummary,
 )
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
-from kairship.resources import InstanceState, ReadyCount
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.resources import InstanceState, Reach, ReadyCount
 from kairship.resources import instance_status as own
 from kairship.rpc.own_kinds import SeenInstance
 from kairship.rpc.views import conditions_view, metadata_view, seconds
@@ -42,6 +43,20 @@ def instance_view(seen: SeenInstance) -> Instance:
             operation=_progress(status.operation) if status.operation else None,
         ),
     )
+
+
+def glimpse(seen: SeenInstance) -> Instance:
+    """For whoever may see a part of it only: what is needed to find that part."""
+    return Instance(
+        metadata=ObjectMeta(name=seen.metadata.name, uid=seen.metadata.uid),
+        spec=InstanceSpec(alias=seen.spec.alias),
+        status=InstanceStatus(state=state_of(seen)),
+    )
+
+
+def view_for(reach: Reach, seen: SeenInstance) -> Instance:
+    whole = reach.everywhere or seen.metadata.name in reach.instances
+    return instance_view(seen) if whole else glimpse(seen)
 
 
 def state_of(seen: SeenInstance) -> InstanceStatus.State:
