@@ -218,8 +218,8 @@ class EmbeddedPlane:
 
     async def _open_entrance(self, client: Client, reporter: Reporter, *, new: bool) -> None:
         subject = "API"
-        reporter.doing(subject, "starting global management and the apiserver")
-        await self.supervisor.wait_ready(roles.GHIPPO, roles.APISERVER, timeout=clusters.READY_TIMEOUT)
+        reporter.doing(subject, "starting global management, container management and the apiserver")
+        await self.supervisor.wait_ready(roles.GHIPPO, roles.KPANDA, roles.APISERVER, timeout=clusters.READY_TIMEOUT)
         if new:
             reporter.doing(subject, "telling the apiserver of the administrator")
             await roles.wait_for_administrator(client)

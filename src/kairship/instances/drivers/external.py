@@ -25,9 +25,10 @@ from kairship.instances.drivers.driver import (
     DriverError,
 )
 from kairship.instances.drivers.external_identity import Identity, identify, level_of, require_karmada
-from kairship.instances.drivers.external_rights import missing_rights
+from kairship.instances.drivers.external_rights import NEEDED
 from kairship.instances.drivers.steps import Step
 from kairship.instances.pool_sources import connection_from
+from kairship.instances.rights import missing_rights
 from kairship.kube import Client, ConfigError, Connection, Forbidden, TransportError, Unauthorized
 
 KubeconfigSource = Callable[[str], Awaitable[bytes]]
@@ -110,7 +111,7 @@ class ExternalDriver:
 
     async def _check_rights(self, uid: str) -> None:
         async with self._client(uid) as client:
-            if missing := await missing_rights(client):
+            if missing := await missing_rights(client, NEEDED):
                 raise AdoptRefused(
                     "the credential lacks rights that the plane needs; grant them or give another credential. "
                     f"Missing: {'; '.join(map(str, missing))}"
