@@ -110,8 +110,7 @@ class Model:
         connection = member.cluster.connection
         if member.by_relay:
             connection = msgspec.structs.replace(connection, server=f"https://{member.relay.address}")
-        await member.cluster.register(self.client, labels={"stage": member.stage})
-        await member.cluster.open(self.client, connection)
+        await member.cluster.register(self.client, labels={"stage": member.stage}, connection=connection)
 
     async def _deliver(self, who: str, role: Role, namespace: str, *, revoked: bool) -> None:
         scope: dict[str, Any] = {
