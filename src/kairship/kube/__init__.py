@@ -47,6 +47,7 @@ from .manifests import load_manifests
 from .resource import Resource
 from .tls import ssl_context
 from .transport import Exchanges, RawResponse, Stream
+from .upgrading import Refused, Upgraded
 from .watching import WatchEvent
 from .writing import PatchType, Propagation
 
@@ -82,6 +83,7 @@ __all__ = [
     "PatchType",
     "Propagation",
     "RawResponse",
+    "Refused",
     "Resource",
     "ServedResource",
     "ServerError",
@@ -97,6 +99,7 @@ __all__ = [
     "Unavailable",
     "UnknownKind",
     "UnsupportedMediaType",
+    "Upgraded",
     "VersionInfo",
     "WatchEvent",
     "errors",
