@@ -9,6 +9,8 @@ from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
 from kairship.apiserver import webhook
 from kairship.apiserver.authorisation import Gatekeeper
+from kairship.apiserver.proxy.proxy import Behind
+from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
@@ -38,6 +40,7 @@ class Assembly:
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
         self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
         self.gatekeeper = Gatekeeper(self.feed.authoriser)
+        self.behind = Behind(self._pool, ProxyRights(self.feed.authoriser))
         self.ghippo = RoleChannel(ghippo, role="global management")
         self._roles = {_GHIPPO: self.ghippo}
         if kpanda is not None:

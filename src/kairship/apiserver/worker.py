@@ -96,6 +96,7 @@ class Worker:
                 metrics=metrics,
                 tracing=tracing,
                 receivers=assembly.receivers,
+                behind=assembly.behind,
             )
             guard = StreamGuard(entrance.streams)
             assembly.feed.on_loss(guard.hear)

@@ -68,7 +68,7 @@ def going_there(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     return _picked(headers, _THERE)
 
 
-def coming_back(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+def coming_back(headers: CIMultiDictProxy[str] | CIMultiDict[str]) -> CIMultiDict[str]:
     return _picked(headers, _BACK)
 
 

@@ -88,11 +88,17 @@ class _Passing(msgspec.Struct, frozen=True, kw_only=True):
             return _LONGEST_WATCH
 
 
+class Behind(msgspec.Struct, frozen=True):
+    """What the proxy leads to, and who may go there."""
+
+    instances: Instances
+    rights: ProxyRights
+
+
 class Proxy:
     def __init__(
         self,
-        instances: Instances,
-        rights: ProxyRights,
+        behind: Behind,
         *,
         authenticator: Authenticator,
         admission: Admission,
@@ -100,8 +106,8 @@ class Proxy:
         limits: Limits,
         figures: Figures,
     ) -> None:
-        self._instances = instances
-        self._rights = rights
+        self._instances = behind.instances
+        self._rights = behind.rights
         self._authenticator = authenticator
         self._admission = admission
         self._streams = streams
@@ -112,6 +118,7 @@ class Proxy:
     async def handle(
         self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope
     ) -> web.StreamResponse:
+        """Whatever happens is the reply; nothing is raised but cancellation."""
         started = time.monotonic()
         response: web.StreamResponse | None = None
         passing: _Passing | None = None
@@ -122,7 +129,7 @@ class Proxy:
             told = of_exception(error, request_id=envelope.request_id)
             if isinstance(told, Internal):
                 log.error("defect", request_id=envelope.request_id, error=type(error).__qualname__)
-            response = _refusal(told, envelope.request_id)
+            response = refusal(told, envelope.request_id)
         finally:
             status = response.status if response is not None else 499
             verb = passing.verb if passing is not None else "other"
@@ -161,7 +168,7 @@ class Proxy:
     async def _serve(self, passing: _Passing) -> web.StreamResponse:
         request = passing.request
         if request.method not in _METHODS:
-            return _refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
+            return refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
         if request.headers.get("Upgrade"):
             async with self._stream(passing):
                 return await self._tunnel(passing)
@@ -271,7 +278,7 @@ def _mark(response: web.StreamResponse, request_id: str) -> None:
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 
-def _refusal(error: ApiError, request_id: str, *, status: int | None = None) -> web.Response:
+def refusal(error: ApiError, request_id: str, *, status: int | None = None) -> web.Response:
     response = web.Response(
         body=statuses.status_of(error), status=status or error.http_status, content_type="application/json"
     )
