@@ -17,7 +17,8 @@ from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.browser_sessions import BrowserSession
 from kairship.apiserver.chain import Chain, Receive
-from kairship.apiserver.proxy.proxy import Proxy, refusal
+from kairship.apiserver.proxy.proxy import Proxy
+from kairship.apiserver.proxy.replies import refusal
 from kairship.apiserver.proxy.target import target_of
 from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router

@@ -5,6 +5,7 @@ hidden; and nothing that a member says can set a cookie here or lead a client el
 """
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -62,6 +63,14 @@ def require_oneself(headers: Mapping[str, str]) -> None:
     """`kubectl --as` would be done in the caller's own name otherwise, which nobody expects."""
     if any(name.lower().startswith("impersonate-") for name in headers):
         raise PermissionDenied("nobody may act as somebody else through the plane; leave out --as")
+
+
+def require_own_page(headers: Mapping[str, str]) -> None:
+    """Browsers open WebSockets to any site, with its cookies: a page of somebody else must not get a terminal."""
+    if "Upgrade" not in headers or "Authorization" in headers:
+        return
+    if urlsplit(headers.get("Origin", "")).netloc.lower() != headers.get("Host", "").lower():
+        raise PermissionDenied("this page may not open a stream here")
 
 
 def going_there(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:

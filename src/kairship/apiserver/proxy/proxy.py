@@ -17,16 +17,18 @@ from urllib.parse import parse_qsl
 import msgspec
 import structlog
 from aiohttp import web
-from multidict import CIMultiDict
 
 from kairship.apiserver.admission import Admission, CallerId
 from kairship.apiserver.authentication import Authenticator
+from kairship.apiserver.authorisation import require_same_page
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.proxy import headers, statuses
-from kairship.apiserver.proxy.asking import Asked, AskedPath, asked, is_set
+from kairship.apiserver.proxy import headers, replies
+from kairship.apiserver.proxy.asking import asked
+from kairship.apiserver.proxy.auditing import ProxyAudit
 from kairship.apiserver.proxy.figures import Figures
-from kairship.apiserver.proxy.rights import Admitted, ProxyRights
+from kairship.apiserver.proxy.passing import Passing
+from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
 from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.proxy.tunnel import Tunnel
 from kairship.apiserver.streams import Streams
@@ -35,11 +37,6 @@ from kairship.kube import Client, Refused
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import ApiError, Internal, NotFound, Unavailable, of_exception
 
-SOURCE = "X-Kairship-Source"
-_INSTANCE = "instance"
-_LONGEST_WATCH = 3600.0
-_SILENCE = 60.0
-"""Seconds in which some part of a reply must come that is not a stream."""
 _LAST_WORDS = 5.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -50,49 +47,19 @@ class Instances(Protocol):
     def instance(self, name: str) -> Client: ...
 
 
-class _Passing(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was let in."""
-
-    request: web.BaseRequest
-    target: Target
-    asked: Asked | AskedPath
-    parameters: dict[str, str]
-    query: str
-    caller: Caller
-    admitted: Admitted
-    envelope: Envelope
-
-    @property
-    def upstream(self) -> str:
-        return f"{self.target.upstream}?{self.query}" if self.query else self.target.upstream
-
-    @property
-    def verb(self) -> str:
-        return self.asked.attributes.verb if isinstance(self.asked, Asked) else "discover"
-
-    @property
-    def lasts(self) -> bool:
-        """Whether the reply goes on for as long as the caller wants: a watch, or logs that are followed."""
-        if isinstance(self.asked, AskedPath):
-            return False
-        follows = self.asked.attributes.subresource == "log" and is_set(self.parameters, "follow")
-        return self.asked.watches or follows
-
-    @property
-    def longest_silence(self) -> float:
-        if not self.lasts:
-            return _SILENCE
-        try:
-            return min(_LONGEST_WATCH, float(self.parameters.get("timeoutSeconds", _LONGEST_WATCH))) + 30.0
-        except ValueError:
-            return _LONGEST_WATCH
+class Vouching(Protocol):
+    def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
+        """Why somebody who was authenticated must not go on."""
+        ...
 
 
-class Behind(msgspec.Struct, frozen=True):
-    """What the proxy leads to, and who may go there."""
+class Behind(msgspec.Struct, frozen=True, kw_only=True):
+    """What the proxy leads to, who may go there, and where it is written down."""
 
     instances: Instances
     rights: ProxyRights
+    callers: Vouching
+    audit: ProxyAudit
 
 
 class Proxy:
@@ -108,6 +75,8 @@ class Proxy:
     ) -> None:
         self._instances = behind.instances
         self._rights = behind.rights
+        self._callers = behind.callers
+        self._audit = behind.audit
         self._authenticator = authenticator
         self._admission = admission
         self._streams = streams
@@ -121,20 +90,20 @@ class Proxy:
         """Whatever happens is the reply; nothing is raised but cancellation."""
         started = time.monotonic()
         response: web.StreamResponse | None = None
-        passing: _Passing | None = None
+        passing: Passing | None = None
         try:
             passing = await self._let_in(request, target, query, envelope)
-            response = await self._serve(passing)
+            response = await self._audited(passing)
         except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
             told = of_exception(error, request_id=envelope.request_id)
             if isinstance(told, Internal):
                 log.error("defect", request_id=envelope.request_id, error=type(error).__qualname__)
-            response = refusal(told, envelope.request_id)
+            response = replies.refusal(told, envelope.request_id)
         finally:
             status = response.status if response is not None else 499
             verb = passing.verb if passing is not None else "other"
             seconds = time.monotonic() - started
-            self._figures.count(verb, _INSTANCE, status, seconds)
+            self._figures.count(verb, replies.INSTANCE, status, seconds)
             log.info(
                 "request",
                 request_id=envelope.request_id,
@@ -149,26 +118,51 @@ class Proxy:
             )
         return response
 
-    async def _let_in(self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope) -> _Passing:
+    async def _let_in(self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope) -> Passing:
         caller = await self._authenticator.authenticate(envelope)
+        if envelope.csrf is not None:
+            require_same_page(caller, envelope.csrf)
         headers.require_oneself(request.headers)
+        headers.require_own_page(request.headers)
         parameters = dict(parse_qsl(query, keep_blank_values=True))
         wanted = asked(request.method, target.path, parameters)
-        return _Passing(
+        try:
+            if objection := self._callers.objection_to(caller, delicate=is_delicate(wanted)):
+                raise objection
+            admitted = self._rights.admit(caller, target, wanted)
+        except ApiError as error:
+            self._audit.refused(caller, target, wanted, envelope, error.http_status)
+            raise
+        return Passing(
             request=request,
             target=target,
             asked=wanted,
             parameters=parameters,
             query=query,
             caller=caller,
-            admitted=self._rights.admit(caller, target, wanted),
+            admitted=admitted,
             envelope=envelope,
         )
 
-    async def _serve(self, passing: _Passing) -> web.StreamResponse:
+    async def _audited(self, passing: Passing) -> web.StreamResponse:
+        begun = await self._audit.before(passing.caller, passing.target, passing.asked, passing.envelope)
+        if begun is None:
+            return await self._serve(passing)
+        status = 499  # unless it ends otherwise
+        try:
+            response = await self._serve(passing)
+            status = response.status
+        except Exception as error:
+            status = of_exception(error).http_status
+            raise
+        finally:
+            self._audit.after(begun, status)
+        return response
+
+    async def _serve(self, passing: Passing) -> web.StreamResponse:
         request = passing.request
         if request.method not in _METHODS:
-            return refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
+            return replies.refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
         if request.headers.get("Upgrade"):
             async with self._stream(passing):
                 return await self._tunnel(passing)
@@ -176,7 +170,7 @@ class Proxy:
         async with turn, self._bodies.received(request) as body:
             return await self._pass_on(passing, body)
 
-    async def _pass_on(self, passing: _Passing, body: bytes) -> web.StreamResponse:
+    async def _pass_on(self, passing: Passing, body: bytes) -> web.StreamResponse:
         client = self._client(passing)
         going = headers.going_there(passing.request.headers)
         going["X-Request-Id"] = passing.envelope.request_id
@@ -192,7 +186,7 @@ class Proxy:
             if 300 <= upstream.status < 400 and upstream.status != 304:
                 raise Unavailable("the cluster behind this answered with a redirect, which is not followed")
             response = web.StreamResponse(status=upstream.status, headers=headers.coming_back(upstream.headers))
-            _mark(response, passing.envelope.request_id)
+            replies.mark(response, passing.envelope.request_id)
             try:
                 await response.prepare(passing.request)
                 async for chunk in upstream.chunks(inactivity_timeout=passing.longest_silence):
@@ -209,7 +203,7 @@ class Proxy:
         async with asyncio.timeout(self._limits.stalled_seconds):
             await response.write(chunk)
 
-    async def _tunnel(self, passing: _Passing) -> web.StreamResponse:
+    async def _tunnel(self, passing: Passing) -> web.StreamResponse:
         client = self._client(passing)
         going = headers.upgrade_going_there(passing.request.headers)
         going["X-Request-Id"] = passing.envelope.request_id
@@ -217,7 +211,7 @@ class Proxy:
             passing.request.method, passing.upstream, headers=going, timeout=self._limits.read_seconds
         )
         if isinstance(answer, Refused):
-            return _refused_upgrade(answer, passing.envelope.request_id)
+            return replies.refused_upgrade(answer, passing.envelope.request_id)
         near = passing.request.transport
         if near is None or near.is_closing():
             answer.abort()
@@ -225,7 +219,7 @@ class Proxy:
         tunnel = Tunnel(passing.request.protocol)
         try:
             back = headers.upgrade_coming_back(answer.headers, passing.request.headers["Upgrade"])
-            near.write(_switching(back))
+            near.write(replies.switching(back))
             near.set_protocol(tunnel.near)
             tunnel.near.connection_made(near)
             answer.hand_over(tunnel.far)
@@ -236,7 +230,7 @@ class Proxy:
         asyncio.get_running_loop().call_later(_LAST_WORDS, tunnel.abort)
         return web.Response(status=101)
 
-    def _client(self, passing: _Passing) -> Client:
+    def _client(self, passing: Passing) -> Client:
         try:
             client = self._instances.instance(passing.target.instance)
         except NotConnected as refusal:
@@ -246,7 +240,7 @@ class Proxy:
         return client.impersonating(passing.admitted.identity)
 
     @asynccontextmanager
-    async def _turn(self, passing: _Passing) -> AsyncIterator[None]:
+    async def _turn(self, passing: Passing) -> AsyncIterator[None]:
         caller = CallerId(passing.caller.id)
         await self._admission.enter(caller)
         try:
@@ -254,13 +248,15 @@ class Proxy:
         finally:
             self._admission.leave(caller)
 
-    def _stream(self, passing: _Passing) -> AbstractAsyncContextManager[None]:
+    def _stream(self, passing: Passing) -> AbstractAsyncContextManager[None]:
         return self._streams.opened(CallerId(passing.caller.id), self._objection(passing))
 
-    def _objection(self, passing: _Passing) -> Callable[[], ApiError | None]:
+    def _objection(self, passing: Passing) -> Callable[[], ApiError | None]:
         """Why a stream must not go on: what was granted must still be."""
 
         def ask() -> ApiError | None:
+            if objection := self._callers.objection_to(passing.caller, delicate=is_delicate(passing.asked)):
+                return objection
             try:
                 now = self._rights.admit(passing.caller, passing.target, passing.asked)
             except ApiError as error:
@@ -270,38 +266,3 @@ class Proxy:
             return None
 
         return ask
-
-
-def _mark(response: web.StreamResponse, request_id: str) -> None:
-    response.headers[SOURCE] = _INSTANCE
-    response.headers["X-Request-Id"] = request_id
-    response.headers["X-Content-Type-Options"] = "nosniff"
-
-
-def refusal(error: ApiError, request_id: str, *, status: int | None = None) -> web.Response:
-    response = web.Response(
-        body=statuses.status_of(error), status=status or error.http_status, content_type="application/json"
-    )
-    response.headers["X-Request-Id"] = request_id
-    response.headers["Cache-Control"] = "no-cache, private"
-    pause = statuses.retry_seconds(error)
-    if pause is not None:
-        response.headers["Retry-After"] = str(pause)
-    return response
-
-
-def _refused_upgrade(answer: Refused, request_id: str) -> web.Response:
-    if 300 <= answer.status < 400 or answer.status < 200:
-        raise Unavailable("the cluster behind this did not agree, and led elsewhere; that is not followed")
-    back = headers.coming_back(CIMultiDict(answer.headers))
-    back.popall("Content-Length", None)
-    response = web.Response(body=answer.body, status=answer.status, headers=back)
-    _mark(response, request_id)
-    return response
-
-
-def _switching(back: CIMultiDict[str]) -> bytes:
-    lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in back.items())]
-    if any("\r" in line or "\n" in line for line in lines):
-        raise Unavailable("the cluster behind this did not answer properly")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -17,6 +17,8 @@ from kairship.kube import Impersonation
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
 
+_DELICATE_PARTS = frozenset({"exec", "attach", "portforward", "log", "proxy"})
+
 
 class Admitted(msgspec.Struct, frozen=True):
     granted: bool
@@ -61,3 +63,12 @@ class ProxyRights:
     def _identity(self, who: access.Caller, instance: str) -> Impersonation:
         groups = self._authoriser.groups_on(who, instance)
         return Impersonation(user=f"kairship:user:{who.user}", groups=[f"kairship:group:{group}" for group in groups])
+
+
+def is_delicate(asked: Asked | AskedPath) -> bool:
+    """Whether it is not done while rights may be out of date: writes, terminals, logs and Secrets."""
+    if isinstance(asked, AskedPath):
+        return False
+    about = asked.attributes
+    reads = about.verb in {"get", "list", "watch"}
+    return not reads or about.resource == "secrets" or about.subresource in _DELICATE_PARTS
