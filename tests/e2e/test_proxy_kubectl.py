@@ -159,7 +159,9 @@ async def test_a_rollout_is_waited_for(kubectl: Kubectl, home: str) -> None:
     }
     await kubectl.ok("create", "-n", home, "-f", "-", stdin=json.dumps(policy))
     await kubectl.ok("rollout", "status", "-n", home, "deployment/web", "--timeout=50s")
-    await kubectl.ok("wait", "-n", home, "--for=jsonpath={.status.availableReplicas}=1", "deployment/web", "--timeout=30s")
+    await kubectl.ok(
+        "wait", "-n", home, "--for=jsonpath={.status.availableReplicas}=1", "deployment/web", "--timeout=30s"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.managed import ManagedInstance, World, is_now, leading
+from support.managed import ManagedInstance, World, gives, is_now, leading
 from support.member_clusters import MemberCluster, member_cluster
 from support.waiting import eventually
 
 from kairship.access import Attributes, Everyone, Role, permission_for, permissions_of
 from kairship.access.storing import BINDING
 from kairship.kube import Client, Forbidden, Impersonation, NotFound, Object, Resource, kinds
-from kairship.resources import AccessBinding, AccessBindingCondition, InstanceCondition, find_condition
+from kairship.resources import AccessBinding, AccessBindingCondition, InstanceCondition, InstanceReason, find_condition
 
 OURS = "kairship.io/access=true"
 ANN, BEN, CLEO = "ann", "ben", "cleo"
@@ -295,6 +295,36 @@ async def test_a_member_that_was_away_gets_it_when_it_returns(instance: ManagedI
         return "kairship:user:cleo" in subjects and "kairship:user:ann" not in subjects
 
     await eventually(arrived, "the member having it", timeout=60.0)
+
+
+async def test_an_instance_restored_to_an_older_revision_has_the_rights_of_today(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    await instance.change(backups=[{"name": "before"}])
+    await instance.until(gives(InstanceCondition.BACKED_UP, InstanceReason.BACKED_UP))
+    await bind(instance, BEN, Role.VIEWER, namespace="default", revoked=True)
+    await bind(instance, "dora", Role.VIEWER, namespace="default")
+    await eventually(lambda: _says(instance, BEN, "Withdrawn"), "the withdrawal")
+    await applied(instance, "dora")
+    # Given after the backup and withdrawn during the restore: Karmada will not know of it any more.
+    await bind(instance, "eve", Role.EDITOR)
+    await applied(instance, "eve")
+    await instance.change(restore={"request": "one", "backup": "before"})
+    await instance.until(gives(InstanceCondition.RESTORED, InstanceReason.RESTORING))
+    await bind(instance, "eve", Role.EDITOR, revoked=True)
+    await instance.until(gives(InstanceCondition.RESTORED, InstanceReason.RESTORED))
+    async with await instance.inside() as inside:
+
+        async def as_of_today() -> bool:
+            path = "/api/v1/namespaces/default/pods"
+            found = [await status_in_member(person(inside, who), member.name, path) for who in (BEN, "dora", "eve")]
+            return found == [403, 200, 403]
+
+        await eventually(as_of_today, "the rights of today", timeout=60.0)
+        with pytest.raises(Forbidden):
+            await person(inside, BEN).list(kinds.CONFIGMAPS, namespace="default")
+        await person(inside, "dora").list(kinds.CONFIGMAPS, namespace="default")
+    await bind(instance, "dora", Role.VIEWER, namespace="default", revoked=True)
 
 
 async def test_what_is_withdrawn_is_gone_everywhere(instance: ManagedInstance, member: MemberCluster) -> None:

@@ -4,6 +4,7 @@ One instance and one cluster go through the module: each test begins where the o
 """
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from support.relay import relay_to
 from support.waiting import eventually
 
 from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
-from kairship.kube import Client, NotFound, Object, kinds
+from kairship.kube import Client, Forbidden, NotFound, Object, kinds
 from kairship.resources import (
     Instance,
     InstanceCondition,
@@ -150,6 +151,36 @@ async def test_changes_follow_and_what_others_change_is_undone(
     await eventually(undone, "the label coming back")
 
 
+async def test_a_cluster_that_swallows_everything_holds_up_no_other(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    client, hole = instance.client, f"{member.name}-hole"
+    async with relay_to("127.0.0.1", int(member.connection.server.rpartition(":")[2])) as relay:
+        relay.hold()
+        await member.register(client, name=hole)
+        lost = msgspec.structs.replace(member.connection, server=f"https://{relay.address}")
+        await member.open(client, lost, name=hole)
+        await member.join(client, instance.name, name=hole)
+        await member.register(client, labels={"stage": "three"}, region="south")
+
+        async def followed() -> bool:
+            return bool((await known(instance, member.name))["metadata"]["labels"].get("stage") == "three")
+
+        await eventually(followed, "the label of the other one", timeout=5.0)
+        # It has not begun to join, so there is nothing that leaving would have to wait for.
+        await client.delete(MEMBERSHIP, hole)
+        await eventually(lambda: gone(client, hole), "leaving", timeout=10.0)
+        await eventually(lambda: removed(client, hole), "the cluster going", timeout=10.0)
+
+
+async def removed(client: Client, name: str) -> bool:
+    """The policy that keeps clusters with memberships hears with a delay that there is none."""
+    with suppress(Forbidden):
+        await client.delete(CLUSTER, name, missing_ok=True)
+        return True
+    return False
+
+
 async def test_a_cluster_has_one_name(instance: ManagedInstance, member: MemberCluster) -> None:
     client, twin = instance.client, f"{member.name}-twin"
     await member.register(client, name=twin)
@@ -162,7 +193,7 @@ async def test_a_cluster_has_one_name(instance: ManagedInstance, member: MemberC
     assert (await member.membership(client, name=twin)).status.phase == "Failed"
     await client.delete(MEMBERSHIP, twin)
     await eventually(lambda: gone(client, twin), "the twin going")
-    await client.delete(CLUSTER, twin)
+    await eventually(lambda: removed(client, twin), "the twin's cluster going")
     # What the first one has is as it was.
     assert (await known(instance, member.name))["metadata"].get("deletionTimestamp") is None
     async with member.client() as inside:
@@ -235,10 +266,24 @@ def counts_as_ready(found: Instance) -> bool:
     return found.status.summary is not None and found.status.summary.workloads["Deployment"].ready == 1
 
 
+async def token_secrets(member: MemberCluster) -> set[str]:
+    async with member.client() as inside:
+        found = await inside.list(kinds.SECRETS, namespace="karmada-cluster")
+    return {secret["metadata"]["uid"] for secret in found.items}
+
+
+async def rotated(instance: ManagedInstance, member: MemberCluster, before: set[str]) -> bool:
+    """Whether there are as many tokens as before, all of them others, and Karmada finds the member ready."""
+    now = await token_secrets(member)
+    await member.until_joined(instance.client)
+    return len(now) == len(before) and not now & before
+
+
 async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_nothing(
     instance: ManagedInstance, member: MemberCluster
 ) -> None:
     client = instance.client
+    tokens = await token_secrets(member)
     port = int(member.connection.server.rpartition(":")[2])
     async with relay_to("127.0.0.1", port) as relay:
         moved = msgspec.structs.replace(member.connection, server=f"https://{relay.address}")
@@ -248,6 +293,7 @@ async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_not
             return bool((await known(instance, member.name))["spec"]["apiEndpoint"] == moved.server)
 
         await eventually(follows, "the new address")
+        await eventually(lambda: rotated(instance, member, tokens), "new tokens, and none of the old", timeout=60.0)
         broken = msgspec.structs.replace(moved, client_cert=None, client_key=None, token="nobody")
         await member.open(client, broken)
 

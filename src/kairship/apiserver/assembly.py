@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry
 
 from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
-from kairship.apiserver import webhook
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.webhook import BindingWebhook
@@ -15,6 +14,7 @@ from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
+from kairship.resources import binding_webhook
 from kairship.rpc.registry import Registry
 from kairship.rpc.role_channel import RoleAddress, RoleChannel
 
@@ -36,7 +36,9 @@ class Assembly:
         self.pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
-        self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
+        self.receivers = {
+            binding_webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle
+        }
         self.gatekeeper = Gatekeeper(self.feed.authoriser)
         self.ghippo = RoleChannel(ghippo, role="global management")
         self._roles = {_GHIPPO: self.ghippo}

@@ -3,6 +3,7 @@
 Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
 """
 
+import datetime as dt
 from collections.abc import Iterable
 
 import msgspec
@@ -66,12 +67,17 @@ class JoinedCluster(msgspec.Struct, frozen=True):
     status: _InKarmada = _InKarmada()
 
 
+class _Expiry(msgspec.Struct, frozen=True, rename="camel"):
+    expires_at: dt.datetime | None = None
+
+
 class _Found(msgspec.Struct, frozen=True):
     """What container management found out, without what changes with every look."""
 
     id: str | None = None
     provider: str = ""
     conditions: tuple[Condition, ...] = ()
+    credentials: _Expiry | None = None
 
 
 class RegisteredCluster(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from kairship.controllers.access import access_controller
 from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import Insides
 from kairship.controllers.lifecycle import lifecycle_controller
-from kairship.controllers.membership import MemberEstimators, membership_controller
+from kairship.controllers.membership import RESTARTED, MemberEstimators, membership_controller
 from kairship.controllers.registry import registry_controller
 from kairship.controllers.statistics import Pictures, statistics_controller
 from kairship.controllers.status_sync import status_sync_controller
@@ -132,7 +132,13 @@ class ControllerManager:
                 status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
                 virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
                 statistics_controller(cluster, pictures=pictures, clock=self._clock),
-                membership_controller(cluster, pool=pool, insides=insides, clock=self._clock),
+                membership_controller(
+                    cluster,
+                    pool=pool,
+                    insides=insides,
+                    restart=lambda name: _restart(cluster, drivers, name),
+                    clock=self._clock,
+                ),
                 registry_controller(cluster, client, insides=insides, clock=self._clock, metrics=self._metrics),
                 access_controller(
                     cluster, client, pool=pool, insides=insides, clock=self._clock, metrics=self._metrics
@@ -162,6 +168,16 @@ class ControllerManager:
             supervisor = SupervisorClient(self._settings.data_dir, Term(term.scope, term.number))
             drivers[DriverName.LOCAL] = LocalDriver(self._settings.data_dir, engine=self._engine, supervisor=supervisor)
         return drivers
+
+
+async def _restart(cluster: GlobalCluster, drivers: Mapping[DriverName, Driver], name: str) -> bool:
+    """Restart what keeps the credentials of members in memory; False where we may not."""
+    instance = cluster.observed.store.get(name)
+    driver = drivers.get(instance.spec.driver) if instance is not None else None
+    if instance is None or driver is None or not driver.capabilities.can_restart:
+        return False
+    await driver.restart(instance.metadata.uid, RESTARTED)
+    return True
 
 
 async def _kubeconfig_of(client: InterceptedClient, cluster: GlobalCluster, uid: str) -> bytes:

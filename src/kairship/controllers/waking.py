@@ -25,6 +25,8 @@ def wake(manager: Manager, cluster: GlobalCluster, *, pool: Pool, insides: Insid
             manager.add(virtual_cluster.NAME, instance_key(health.name.removeprefix(VIRTUAL_PREFIX)))
         else:
             manager.add(membership.NAME, membership_key(health.name))
+            if member := cluster.memberships.store.get(health.name):
+                manager.add(access.NAME, instance_key(member.spec.instance))
 
     def changed(instance: str, source: Source, name: str) -> None:
         if source is Source.WHOLE:

@@ -15,6 +15,7 @@ from kairship.controllers.access.desired import Desired, desire
 from kairship.controllers.access.grants import concerns, gather, subject_name
 from kairship.controllers.access.report import ToldBinding, Verdict
 from kairship.controllers.access.rules import CustomKind
+from kairship.controllers.access.sweeping import Sweeping
 from kairship.controllers.access.works import cluster_of
 from kairship.controllers.access.writing import RbacWriter, is_applied, is_as
 from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
@@ -52,7 +53,7 @@ def access_controller(
 ) -> Controller:
     # Apart from the bindings themselves: what this controller tells them must not wake it.
     told = Reflector(client, Selection(BINDING, ToldBinding), clock=clock, metrics=metrics)
-    access = Access(cluster, told, pool=pool, insides=insides)
+    access = Access(cluster, told, pool=pool, insides=insides, sweeping=Sweeping(pool, clock))
 
     def of_binding(binding: Binding) -> Iterable[Key]:
         scope = binding.spec.scope
@@ -87,11 +88,13 @@ class Access:
         *,
         pool: Pool,
         insides: Insides,
+        sweeping: Sweeping,
     ) -> None:
         self._cluster = cluster
         self._told = told
         self._pool = pool
         self._insides = insides
+        self._sweeping = sweeping
         # By instance: the bindings about the platform that it has, in their generation, and those members lack.
         self._platform: dict[str, dict[str, tuple[int, frozenset[str]]]] = {}
 
@@ -147,6 +150,8 @@ class Access:
             raise RetryableError(str(error)) from error
         if written:
             context.log.info("rights inside an instance were brought up to date", instance=name, objects=written)
+        members = {each.metadata.name for each in self._cluster.members_of(name)}
+        await self._sweeping.sweep(context, inside, clusters & members, desired.members)
         pending = _pending(writer, inside, desired)
         self._platform[name] = {
             each.name: (each.metadata.generation, _lacking(each, desired, pending))

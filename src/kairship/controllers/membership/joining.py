@@ -12,12 +12,13 @@ import structlog
 from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster
 from kairship.controllers.inside import Inside, Insides, KarmadaCluster
 from kairship.controllers.membership.report import Report
+from kairship.controllers.membership.rotating import Rotating
 from kairship.controllers.membership.wanted import join_of
 from kairship.instances import membership
 from kairship.instances.drivers import DriverError
 from kairship.instances.membership import Join, JoinRefused, StillLeaving
 from kairship.instances.pool import NotConnected, Pool
-from kairship.kube import Client, KubeError
+from kairship.kube import Client, Connection, KubeError
 from kairship.reconcile import Clock, Result, RetryableError, RetryAfter, jittered
 from kairship.resources import (
     NAMESPACE,
@@ -32,6 +33,7 @@ from kairship.resources import (
 EVERY = 600.0
 _REFUSED_AGAIN = 60.0
 _SOON = 2.0
+_AT_ONCE = 0.01
 _R, _P = MembershipReason, MembershipPhase
 
 log = structlog.get_logger(__name__)
@@ -51,8 +53,11 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class Joining:
-    def __init__(self, cluster: GlobalCluster, *, pool: Pool, insides: Insides, clock: Clock) -> None:
+    def __init__(
+        self, cluster: GlobalCluster, rotating: Rotating, *, pool: Pool, insides: Insides, clock: Clock
+    ) -> None:
         self._cluster = cluster
+        self._rotating = rotating
         self._pool = pool
         self._insides = insides
         self._clock = clock
@@ -85,7 +90,12 @@ class Joining:
         basis = self._basis(instance, registered, member, inside)
         if report.joined and self._holds(name, basis):
             return RetryAfter(jittered(EVERY))
-        await self._go_over(report, karmada, member, basis)
+        if not report.begun:
+            # Known before anything is done: whoever takes the membership away must know what there may be.
+            report.not_joined(_P.JOINING, _R.JOINING, "")
+            return RetryAfter(_AT_ONCE)
+        if not await self._go_over(report, karmada, member, basis):
+            return RetryAfter(_SOON)
         # The picture shows the result a moment later, and wakes us if it is another than this.
         self._made[name] = (self._basis(instance, registered, member, inside), self._clock.now())
         return RetryAfter(jittered(EVERY))
@@ -149,12 +159,20 @@ class Joining:
         known, since = self._made.get(name, (None, 0.0))
         return known == basis and self._clock.now() - since < EVERY
 
-    async def _go_over(self, report: Report, karmada: Client, member: Client, basis: Basis) -> None:
-        report.not_joined(_P.JOINING, _R.JOINING, "")
+    async def _go_over(self, report: Report, karmada: Client, member: Client, basis: Basis) -> bool:
+        """Whether all is done."""
+        registered = self._cluster.clusters.store.get(basis.wanted.name)
+        version = self._version_of(registered)
+        edition = _edition(member.connection)
         try:
             joined = await membership.join(
-                instance=karmada, member=member, reached_at=member.connection, wanted=basis.wanted
+                instance=karmada,
+                member=member,
+                reached_at=member.connection,
+                wanted=basis.wanted,
+                edition=edition,
             )
+            retired = await self._rotating.retire(report, instance=karmada, member=member, edition=edition)
         except StillLeaving as error:
             report.not_joined(_P.JOINING, _R.JOINING, str(error))
             raise RetryableError(str(error), after=_SOON) from error
@@ -166,13 +184,24 @@ class Joining:
             report.not_joined(_P.JOINING, _R.JOIN_FAILED, str(error))
             self._fail(report, error)
             raise RetryableError(str(error)) from error
-        secret = self._cluster.secrets.store.get(self._secret_of(basis), namespace=NAMESPACE)
-        report.has_joined(joined.uid, credentials_version=secret.metadata.resource_version if secret else "")
+        ends = registered.status.credentials.expires_at if registered and registered.status.credentials else None
+        report.has_joined(joined.uid, credentials_version=version, credentials_end=ends)
+        return retired
 
     def _fail(self, report: Report, error: Exception) -> None:
         if report.joined:
             report.state(MembershipCondition.CREDENTIALS_CURRENT, "False", _R.ROTATION_FAILED, str(error))
 
-    def _secret_of(self, basis: Basis) -> str:
-        registered = self._cluster.clusters.store.get(basis.wanted.name)
-        return registered.spec.credentials.name if registered is not None else ""
+    def _version_of(self, registered: RegisteredCluster | None) -> str:
+        """The version of the Secret with the cluster's credential."""
+        if registered is None:
+            return ""
+        secret = self._cluster.secrets.store.get(registered.spec.credentials.name, namespace=NAMESPACE)
+        return secret.metadata.resource_version if secret is not None else ""
+
+
+def _edition(connection: Connection) -> str:
+    """Other tokens for another credential: whoever replaces one has a reason to. Of a secret, this tells nothing."""
+    parts = (connection.server.encode(), connection.ca, connection.client_cert, connection.client_key)
+    token = (connection.token or "").encode()
+    return hashlib.sha256(b"\0".join(part or b"" for part in (*parts, token))).hexdigest()[:8]

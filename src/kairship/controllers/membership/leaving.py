@@ -34,6 +34,8 @@ class Leaving:
     async def leave(self, report: Report) -> Result:
         """`DONE` when nothing of the membership is left."""
         name, spec = report.membership.metadata.name, report.membership.spec
+        if not report.begun:
+            return DONE
         report.set(phase=MembershipPhase.LEAVING)
         member, why = self._member(name)
         if member is None and not spec.force:

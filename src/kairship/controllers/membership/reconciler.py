@@ -19,6 +19,7 @@ from kairship.controllers.inside import Insides
 from kairship.controllers.membership.joining import Joining
 from kairship.controllers.membership.leaving import Leaving
 from kairship.controllers.membership.report import KnownMembership, Report
+from kairship.controllers.membership.rotating import Restart, Rotating
 from kairship.instances.pool import Pool
 from kairship.kube import NotFound
 from kairship.reconcile import (
@@ -41,9 +42,12 @@ FINALIZER = "kairship.io/membership"
 _STALE = 0.2
 
 
-def membership_controller(cluster: GlobalCluster, *, pool: Pool, insides: Insides, clock: Clock) -> Controller:
+def membership_controller(
+    cluster: GlobalCluster, *, pool: Pool, insides: Insides, restart: Restart, clock: Clock
+) -> Controller:
     memberships = Memberships(
-        Joining(cluster, pool=pool, insides=insides, clock=clock), Leaving(cluster, pool=pool, insides=insides)
+        Joining(cluster, Rotating(restart, clock), pool=pool, insides=insides, clock=clock),
+        Leaving(cluster, pool=pool, insides=insides),
     )
 
     def of_cluster(registered: RegisteredCluster) -> Iterable[Key]:

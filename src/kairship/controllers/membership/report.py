@@ -20,6 +20,7 @@ from kairship.resources import (
 )
 
 _LONGEST = 1000
+_BEGUN = frozenset({MembershipReason.JOINING, MembershipReason.JOIN_FAILED, MembershipReason.JOINED})
 
 
 class KnownMembership(msgspec.Struct, frozen=True):
@@ -37,6 +38,12 @@ class Report:
     @property
     def joined(self) -> bool:
         return is_true(self.status.conditions, MembershipCondition.JOINED)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a join was begun, so that there may be something to undo."""
+        found = find_condition(self.status.conditions, MembershipCondition.JOINED)
+        return self.status.karmada_cluster_uid is not None or (found is not None and found.reason in _BEGUN)
 
     def since(self, kind: MembershipCondition, status: ConditionStatus) -> float:
         """Seconds for which a condition has had this status; 0 if it has not."""
@@ -62,17 +69,24 @@ class Report:
         )
         self.set(conditions=tuple(sorted(conditions, key=lambda condition: condition.type)))
 
+    def drop(self, kind: MembershipCondition) -> None:
+        """Say nothing about this aspect any more."""
+        self.set(conditions=tuple(each for each in self.status.conditions if each.type != kind))
+
     def not_joined(self, phase: MembershipPhase, reason: MembershipReason, message: str) -> None:
         """What keeps the cluster from joining. One that has joined stays so: the trouble is told elsewhere."""
         if not self.joined:
             self.state(MembershipCondition.JOINED, "False", reason, message)
             self.set(phase=phase)
 
-    def has_joined(self, uid: str, *, credentials_version: str) -> None:
+    def has_joined(self, uid: str, *, credentials_version: str, credentials_end: dt.datetime | None) -> None:
         if not self.joined or self.status.karmada_cluster_uid != uid:
             self.set(joined_at=self._now())
         self.state(MembershipCondition.JOINED, "True", MembershipReason.JOINED)
-        self.state(MembershipCondition.CREDENTIALS_CURRENT, "True", MembershipReason.CURRENT)
+        ending = ""
+        if credentials_end is not None:
+            ending = f"the registered credential ends at {credentials_end:%Y-%m-%d %H:%M} UTC, Karmada's own has no end"
+        self.state(MembershipCondition.CREDENTIALS_CURRENT, "True", MembershipReason.CURRENT, ending)
         self.set(phase=MembershipPhase.JOINED, karmada_cluster_uid=uid, credentials_version=credentials_version)
 
     async def write(self) -> bool:

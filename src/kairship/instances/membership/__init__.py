@@ -5,9 +5,9 @@ killed call left behind, the next one completes. `joining` writes what Karmada k
 do there, `taints` those of the member among Karmada's own, `leaving` undoes all of it.
 """
 
-from kairship.instances.membership.account import NAMESPACE, USED_BY, identity, is_used_by, secret_names
-from kairship.instances.membership.joining import Join, Joined, JoinRefused, StillLeaving, join, wait_ready
-from kairship.instances.membership.leaving import clean, depart, disarm, leave
+from kairship.instances.membership.account import NAMESPACE, USED_BY, earlier_tokens, identity, is_used_by, secret_names
+from kairship.instances.membership.joining import Join, Joined, JoinRefused, StillLeaving, join
+from kairship.instances.membership.leaving import clean, depart, disarm
 from kairship.instances.membership.taints import Taint
 
 __all__ = [
@@ -21,10 +21,9 @@ __all__ = [
     "clean",
     "depart",
     "disarm",
+    "earlier_tokens",
     "identity",
     "is_used_by",
     "join",
-    "leave",
     "secret_names",
-    "wait_ready",
 ]

@@ -5,15 +5,21 @@ whatever people put into policies. The account says which instance uses it: a me
 name. Two memberships would share the namespace and the impersonator, and leaving one would break the other.
 """
 
+import base64
+
+from kairship.instances.drivers.driver import DriverError
 from kairship.instances.drivers.waiting import until
 from kairship.instances.membership.manifests import apply, manifest
-from kairship.kube import Client, NotFound, Object, kinds
+from kairship.kube import Client, Connection, NotFound, Object, Resource, kinds
 
 NAMESPACE = "karmada-cluster"
 IMPERSONATOR = "karmada-impersonator"
 # On the account in the member: the identity of the instance that uses it.
 USED_BY = "kairship.io/instance"
 PATIENCE = 30.0
+VERIFIED_WITHIN = 10.0
+_SELF = Resource.of("authentication.k8s.io/v1", "selfsubjectreviews", kind="SelfSubjectReview", namespaced=False)
+_OF = "kubernetes.io/service-account.name"
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -56,7 +62,12 @@ def user_of(account: Object) -> str | None:
     return user
 
 
-async def prepare(member: Client, cluster: str, instance_identity: str) -> None:
+def token_secret(account: str, edition: str) -> str:
+    """The Secret in the member with the token of an account. Another edition is another token: both are valid."""
+    return f"{account}-{edition}" if edition else account
+
+
+async def prepare(member: Client, cluster: str, instance_identity: str, *, edition: str = "") -> None:
     await apply(member, manifest("v1", "Namespace", NAMESPACE))
     account, role = account_of(cluster), role_of(cluster)
     everything = [
@@ -70,8 +81,9 @@ async def prepare(member: Client, cluster: str, instance_identity: str) -> None:
         manifest(f"{_RBAC}/v1", "ClusterRoleBinding", role, roleRef=reference, subjects=[subject]),
     ]
     for name in (account, IMPERSONATOR):
-        secret = manifest("v1", "Secret", name, NAMESPACE, type="kubernetes.io/service-account-token")
-        secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": name}
+        token_name = token_secret(name, edition)
+        secret = manifest("v1", "Secret", token_name, NAMESPACE, type="kubernetes.io/service-account-token")
+        secret["metadata"]["annotations"] = {_OF: name}
         holder = manifest("v1", "ServiceAccount", name, NAMESPACE)
         holder["metadata"]["annotations"] = {USED_BY: instance_identity}
         objects += [holder, secret]
@@ -79,15 +91,39 @@ async def prepare(member: Client, cluster: str, instance_identity: str) -> None:
         await apply(member, item)
 
 
-async def token(member: Client, account: str) -> str:
+async def token(member: Client, account: str, *, edition: str = "") -> str:
     """The token, as the member's controller has put it into the Secret. Base64, as Secrets carry it."""
     found = ""
 
     async def issued() -> str | None:
         nonlocal found
-        secret = await member.get(kinds.SECRETS, account, namespace=NAMESPACE)
+        secret = await member.get(kinds.SECRETS, token_secret(account, edition), namespace=NAMESPACE)
         found = (secret.get("data") or {}).get("token", "")
         return None if found else "the member has not issued a token yet"
 
     await until(issued, what=f"a token for {account}", timeout=PATIENCE)
     return found
+
+
+async def verify(reached_at: Connection, token: str, its_identity: str | None = None) -> None:
+    """That the member accepts a token at this address, and with an identity that it is that member. Raises if not."""
+    plain = base64.b64decode(token).decode()
+    connection = Connection(
+        server=reached_at.server, ca=reached_at.ca, tls_server_name=reached_at.tls_server_name, token=plain
+    )
+    async with Client(connection, timeout=VERIFIED_WITHIN, max_connections=1) as client:
+        if its_identity is None:
+            await client.create(_SELF, {})
+        elif await identity(client) != its_identity:
+            raise DriverError(f"{reached_at.server} is another cluster than before")
+
+
+async def earlier_tokens(member: Client, cluster: str, edition: str) -> list[Object]:
+    """Secrets with tokens of the membership's accounts that are not of this edition."""
+    current = {token_secret(account, edition) for account in (account_of(cluster), IMPERSONATOR)}
+    return [
+        secret
+        for secret in (await member.list(kinds.SECRETS, namespace=NAMESPACE)).items
+        if (secret["metadata"].get("annotations") or {}).get(_OF) in (account_of(cluster), IMPERSONATOR)
+        and secret["metadata"]["name"] not in current
+    ]

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kairship.instances.drivers.waiting import until
 from kairship.instances.membership import account
-from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, PATIENCE, identity
+from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, identity
 from kairship.instances.membership.manifests import FIELD_MANAGER, Manifest, apply, manifest
 from kairship.instances.membership.taints import Taint, tainted_from_the_start, write_taints
 from kairship.kube import AlreadyExists, Client, Connection, Object, kinds
@@ -46,15 +45,20 @@ class Joined(msgspec.Struct, frozen=True):
     """Of the ``Cluster``: another one of the same name is another membership."""
 
 
-async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join) -> Joined:
-    """Make ``member``, which Karmada reaches at that connection's address, a cluster of ``instance``."""
+async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join, edition: str = "") -> Joined:
+    """Make ``member``, which Karmada reaches at that connection's address, a cluster of ``instance``.
+
+    With another ``edition`` Karmada gets other tokens, verified first; those before stay valid until they are retired.
+    """
     its_identity, user = await asyncio.gather(identity(member), identity(instance))
     known = await _admitted(instance, wanted.name, its_identity)
     await _refuse_taken(member, wanted.name, user)
-    await account.prepare(member, wanted.name, user)
+    await account.prepare(member, wanted.name, user, edition=edition)
     token, impersonator = await asyncio.gather(
-        account.token(member, account.account_of(wanted.name)), account.token(member, IMPERSONATOR)
+        account.token(member, account.account_of(wanted.name), edition=edition),
+        account.token(member, IMPERSONATOR, edition=edition),
     )
+    await asyncio.gather(account.verify(reached_at, token, its_identity), account.verify(reached_at, impersonator))
 
     await apply(instance, manifest("v1", "Namespace", NAMESPACE))
     authority = base64.b64encode(reached_at.ca or b"").decode()
@@ -69,19 +73,6 @@ async def join(*, instance: Client, member: Client, reached_at: Connection, want
     await _store(instance, secrets, owner=cluster)
     await write_taints(instance, wanted.name, wanted.taints)
     return Joined(uid=cluster["metadata"]["uid"])
-
-
-async def wait_ready(instance: Client, name: str, *, timeout: float = PATIENCE) -> None:
-    """Return when Karmada has found the cluster ready."""
-
-    async def ready() -> str | None:
-        cluster = await instance.get(kinds.CLUSTERS, name)
-        for condition in cluster.get("status", {}).get("conditions") or []:
-            if condition["type"] == "Ready":
-                return None if condition["status"] == "True" else str(condition.get("message", "not ready"))
-        return "Karmada has not looked at it yet"
-
-    await until(ready, what=f"cluster {name} becoming ready", timeout=timeout)
 
 
 async def _admitted(instance: Client, name: str, its_identity: str) -> Object | None:

@@ -1,8 +1,8 @@
 """Taking a cluster out of an instance, and cleaning up in it.
 
-`depart` and `clean` do what can be done now and say what is left: whoever must not wait calls them again later, `leave`
-waits. In good order Karmada removes what it placed in the member. By force it does not: then its records lose their
-finalizers, and what runs in the member stays there, because the member is dead or because its workloads shall be kept.
+`depart` and `clean` do what can be done now and say what is left: they are called again until nothing is. In good
+order Karmada removes what it placed in the member. By force it does not: then its records lose their finalizers, and
+what runs in the member stays there, because the member is dead or because its workloads shall be kept.
 """
 
 from contextlib import aclosing
@@ -13,18 +13,6 @@ from kairship.instances.membership.manifests import Manifest
 from kairship.kube import Client, NotFound, Resource, kinds
 
 _NO_FINALIZERS: Manifest = {"metadata": {"finalizers": None}}
-
-
-async def leave(*, instance: Client, member: Client | None, name: str, timeout: float = 120.0) -> None:
-    """Take the cluster out of the instance, then clean up in the member. Returns when nothing of it is left.
-
-    Without a ``member`` to talk to (it is dead for good) by force.
-    """
-    by_force = member is None
-    await until(lambda: depart(instance, name, by_force=by_force), what=f"cluster {name} leaving", timeout=timeout)
-    if member is not None:
-        # A join that met the namespace on its way out would fail.
-        await until(lambda: clean(member, name), what="the member being cleaned", timeout=timeout)
 
 
 async def depart(instance: Client, name: str, *, by_force: bool, uid: str | None = None) -> str | None:
