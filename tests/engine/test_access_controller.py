@@ -271,7 +271,7 @@ async def test_a_right_on_the_platform_holds_in_the_instance_and_in_the_member(
     await bind(instance, "%staff", Role.PLATFORM_ADMIN, everywhere=True)
     await applied(instance, "%staff")
     async with await instance.inside() as inside:
-        somebody = person(inside, "somebody", ["staff"])
+        somebody = person(inside, ANN, ["staff"])
         await somebody.list(kinds.SECRETS)
         path = "/api/v1/namespaces/kube-system/secrets"
         assert await status_in_member(somebody, member.name, path) == 200

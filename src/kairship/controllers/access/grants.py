@@ -22,10 +22,9 @@ class Grants(msgspec.Struct, frozen=True):
     """By subject: what holds on the whole instance."""
     parts: Mapping[tuple[str, str], Permissions]
     """By namespace and subject: what holds in that namespace."""
-
-    @property
-    def subjects(self) -> frozenset[str]:
-        return frozenset(self.whole) | {subject for _, subject in self.parts}
+    named: frozenset[str]
+    """Everybody who is bound there, also to nothing: Karmada's proxy must know the names of a person and of all groups
+    that come with it. Who holds rights by a group alone is named by a binding without permissions."""
 
 
 def subject_name(subject: Subject) -> str:
@@ -43,8 +42,11 @@ def concerns(binding: Binding, instance_uid: str) -> bool:
 def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
     whole: defaultdict[str, set[str]] = defaultdict(set)
     parts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    named: set[str] = set()
     for binding in bindings:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
+        if binding.place is not None and concerns(binding, instance_uid):
+            named.add(subject)
         match binding.place:
             case ("platform", _, _):
                 whole[subject] |= held
@@ -56,4 +58,5 @@ def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
     return Grants(
         whole={subject: shared(frozenset(held)) for subject, held in whole.items() if held},
         parts={key: shared(frozenset(held)) for key, held in parts.items() if held},
+        named=frozenset(named),
     )
