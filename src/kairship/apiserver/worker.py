@@ -5,7 +5,6 @@ to stop. SIGTERM lets what runs come to its end, SIGHUP has it look for a renewe
 """
 
 import asyncio
-import resource
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import Client, Connection, KubeError
 from kairship.process.certificates import ServerCertificate
+from kairship.process.descriptors import take_all_descriptors
 from kairship.process.logs import log_as_json
 from kairship.process.ops import Ops
 
@@ -156,15 +156,9 @@ class Worker:
         return self._ready, self._state
 
 
-def _take_all_descriptors() -> None:
-    """Many systems begin with 1024, which is less than the connections that we bound by ourselves."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def main() -> None:
     log_as_json()
-    _take_all_descriptors()
+    take_all_descriptors()
     uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
 
 

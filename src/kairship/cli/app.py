@@ -9,7 +9,20 @@ import sys
 
 import typer
 
-from kairship.cli import apiserver, controller_manager, doctor, down, engine, ghippo, logs, member, status, up, version
+from kairship.cli import (
+    apiserver,
+    controller_manager,
+    doctor,
+    down,
+    engine,
+    ghippo,
+    kpanda,
+    logs,
+    member,
+    status,
+    up,
+    version,
+)
 from kairship.cli.account import commands as account
 from kairship.cli.failure import explain
 
@@ -33,6 +46,7 @@ app.command()(account.token)
 app.command()(version.version)
 app.command()(apiserver.apiserver)
 app.command()(controller_manager.controller_manager)
+app.command()(kpanda.kpanda)
 app.command()(ghippo.ghippo)
 app.add_typer(engine.app, name="engine")
 app.add_typer(member.app, name="member")

@@ -33,6 +33,13 @@ class Partition(msgspec.Struct, frozen=True):
     """When the list began that the epoch began with, by the clock of the store: what was written before is in it."""
 
 
+class Size(NamedTuple):
+    """How much is stored of one kind of one cluster."""
+
+    objects: int
+    bytes: int
+
+
 class Row(NamedTuple):
     cluster: str
     kind: str
@@ -66,6 +73,9 @@ class Snapshot(Protocol):
 
     async def count(self, plan: Plan) -> int:
         """Of all that matches behind the position of the query, whatever its limit."""
+
+    async def sizes(self) -> dict[str, Size]:
+        """Of every kind. Goes over all objects: not to be asked for every few seconds."""
 
     async def buried(self, kind: str, uid: str) -> bool:
         """Whether the deletion of this object has arrived."""
@@ -121,3 +131,7 @@ class NoSuchClusterError(Exception):
 
 class BrokenIndexError(Exception):
     """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""
+
+
+class ReplacedError(BrokenIndexError):
+    """Another process writes this cluster now: whoever is told so has to stop."""

@@ -5,12 +5,14 @@ is meant, `errors` holds the whole tree of failures.
 """
 
 from . import errors, kinds
+from .addresses import AddressRule
 from .client import Client
 from .connection import Connection
 from .decoding import ListPage, Object
 from .discovery import Catalogue, Discovery, ServedResource
 from .endpoint import VersionInfo
 from .errors import (
+    AddressRefused,
     AlreadyExists,
     ApiError,
     BadReply,
@@ -51,6 +53,8 @@ from .watching import WatchEvent
 from .writing import PatchType, Propagation
 
 __all__ = [
+    "AddressRefused",
+    "AddressRule",
     "AlreadyExists",
     "ApiError",
     "BadReply",

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 import msgspec
 from multidict import CIMultiDict
 
+from .addresses import AddressRule
 from .connection import Connection
 from .decoding import decode
 from .discovery import Discovery
@@ -50,10 +51,12 @@ class Endpoint:
         impersonate: Impersonation | None = None,
         token: TokenSource | None = None,
         around: Callable[[Exchanges], Exchanges] | None = None,
+        addresses: AddressRule | None = None,
     ) -> None:
         """`token` gives the bearer token in place of the connection's, for those who renew it themselves.
 
-        `around` puts something between the client and its transport, which sees every call.
+        `around` puts something between the client and its transport, which sees every call. `addresses` says where the
+        server may be, whatever its name resolves to; without it, anywhere.
         To be made inside a running event loop, and closed there.
         """
         self.connection = connection
@@ -65,6 +68,7 @@ class Endpoint:
             max_connections=max_connections,
             max_streams=max_streams,
             user_agent=user_agent,
+            addresses=addresses,
         )
         self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True

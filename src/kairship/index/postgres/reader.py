@@ -9,7 +9,7 @@ import msgspec
 from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
 from kairship.index.query import Plan
-from kairship.index.store import Partition, Row, Snapshot
+from kairship.index.store import Partition, Row, Size, Snapshot
 from kairship.kube import Resource
 
 _BATCH_ROWS = 200
@@ -57,6 +57,15 @@ class PostgresSnapshot:
     async def count(self, plan: Plan) -> int:
         with typed_errors():
             return await _count(self._connection, await _emitter(self._connection, plan, [self._cluster]))
+
+    async def sizes(self) -> dict[str, Size]:
+        with typed_errors():
+            found = await self._connection.fetch(
+                "SELECT k.name, count(o.key), coalesce(sum(octet_length(o.body)), 0)::bigint AS bytes"
+                " FROM part k LEFT JOIN obj o ON o.part = k.id WHERE k.cluster = $1 GROUP BY k.name",
+                self._cluster,
+            )
+        return {name: Size(objects, size) for name, objects, size in found}
 
     async def buried(self, kind: str, uid: str) -> bool:
         with typed_errors():

@@ -75,6 +75,14 @@ def point_to(file: Path) -> None:
             other.unlink(missing_ok=True)
 
 
+def clusters(root: Path) -> set[str]:
+    """Those of which something is stored."""
+    try:
+        return {place.name for place in root.iterdir() if place.is_dir()}
+    except FileNotFoundError:
+        return set()
+
+
 def remove_cluster(root: Path, cluster: str) -> None:
     """Everything of a cluster that is no more."""
     place = folder(root, cluster)

@@ -19,7 +19,7 @@ from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.emitter import Emitter
 from kairship.index.sqlite.statements import each, one, rows
 from kairship.index.sqlite.threads import in_thread
-from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Snapshot
+from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Size, Snapshot
 from kairship.kube import Resource
 
 T = TypeVar("T")
@@ -80,6 +80,14 @@ class SqliteSnapshot:
             return int(number)
 
         return await _in_thread(count)
+
+    async def sizes(self) -> dict[str, Size]:
+        query = (
+            "SELECT k.name, count(o.id), coalesce(sum(length(o.body)), 0)"
+            " FROM part k LEFT JOIN obj o ON o.part = k.id GROUP BY k.id"
+        )
+        found = await _in_thread(lambda: rows(self._db, query))
+        return {kind: Size(objects, size) for kind, objects, size in found}
 
     async def buried(self, kind: str, uid: str) -> bool:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"

@@ -11,9 +11,7 @@ from kairship.apiserver.services.instance.part import Part, refuse_adopted
 from kairship.apiserver.services.instance.view import instance_view
 from kairship.apiserver.services.manifests import read_manifest
 from kairship.apiserver.services.objects import as_json
-from kairship.apiserver.services.own_kinds import SeenInstance
-from kairship.apiserver.services.reach import FIELD_MANAGER, patience
-from kairship.apiserver.services.refusals import told_as_precondition
+from kairship.apiserver.services.reach import FIELD_MANAGER
 from kairship.apiserver.services.replacing import replace
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
@@ -26,8 +24,10 @@ from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import UpgradeInstance
 from kairship.kube import KubeError, Object, kinds
 from kairship.reconcile import MetadataOnly
 from kairship.resources import DriverName, is_older
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import FailedPrecondition, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.own_kinds import SeenInstance
+from kairship.rpc.refusals import told_as_precondition
 
 _NAMED = 5
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kairship.apiserver.services.listing import Window
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.kube import Object, Resource
+from kairship.rpc.listing import Window
 from kairship.rpc.sight import Visible
 
 

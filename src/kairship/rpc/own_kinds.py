@@ -7,11 +7,11 @@ until it has caught up. Everything runs in one event loop.
 
 import asyncio
 import datetime as dt
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from kairship.apiserver.services.reach import patience
 from kairship.kube import Client
 from kairship.kube import NotFound as Missing
 from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection, resource_of
@@ -27,7 +27,7 @@ from kairship.resources import (
     MembershipSpec,
     MembershipStatus,
 )
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import NotFound
 
 _CATCHING_UP = 2.0
@@ -119,9 +119,22 @@ class OwnKind(Generic[T]):
         self._owed[name] = (f"-{uid}", self._clock.now() + _OWED_FOR)
         await self._catch_up(call)
 
+    async def until(self, name: str, holds: Callable[[T], bool], *, timeout: float) -> T | None:
+        """An object as soon as it is as it should be, or as it is when the time is over."""
+
+        def found() -> bool:
+            seen = self.reflector.store.get(name)
+            return seen is not None and holds(seen)
+
+        await self._wait(found, timeout)
+        return self.reflector.store.get(name)
+
     async def _catch_up(self, call: Call) -> None:
-        end = self._clock.now() + min(_CATCHING_UP, call.remaining())
-        while not self._settle() and self._clock.now() < end:
+        await self._wait(self._settle, min(_CATCHING_UP, call.remaining()))
+
+    async def _wait(self, holds: Callable[[], bool], timeout: float) -> None:
+        end = self._clock.now() + timeout
+        while not holds() and self._clock.now() < end:
             self._news.clear()
             try:
                 # A change that nobody is told of, of nothing but the resourceVersion, is found by looking again.

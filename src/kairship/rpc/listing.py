@@ -27,6 +27,11 @@ class Paged(Protocol):
     def page(self) -> int: ...
     @property
     def page_size(self) -> int: ...
+
+
+class Sorted(Paged, Protocol):
+    """One whose order can be chosen."""
+
     @property
     def sort_by(self) -> SortBy: ...
     @property
@@ -67,21 +72,21 @@ class Order(msgspec.Struct, Generic[T], frozen=True):
     created: Key[T]
     keys: Mapping[SortBy, Key[T]] = {}
 
-    def sort(self, items: Iterable[T], request: Paged) -> list[T]:
+    def sort(self, items: Iterable[T], request: Sorted) -> list[T]:
         return sorted(items, key=self.key(request), reverse=is_descending(request))
 
-    def key(self, request: Paged) -> Key[T]:
+    def key(self, request: Sorted) -> Key[T]:
         wanted = request.sort_by
         by_age = wanted in (SortBy.UNSPECIFIED, SortBy.created_at)
         chosen = self.created if by_age else self.keys.get(wanted, self.name)
         return lambda item: (chosen(item), self.name(item))
 
 
-def is_descending(request: Paged) -> bool:
+def is_descending(request: Sorted) -> bool:
     return request.sort_dir is not SortDir.asc
 
 
-def page_of(items: Iterable[T], order: Order[T], request: Paged) -> tuple[Sequence[T], Pagination]:
+def page_of(items: Iterable[T], order: Order[T], request: Sorted) -> tuple[Sequence[T], Pagination]:
     """The page of `items` that is asked for."""
     window = Window.of(request)
     found = order.sort(items, request)
