@@ -33,7 +33,7 @@ class Assembly:
     ) -> None:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
-        self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
+        self.pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
         self.receivers = {
@@ -45,12 +45,7 @@ class Assembly:
         if kpanda is not None:
             self._roles[_KPANDA] = RoleChannel(kpanda, role="container management")
         self._services = Services(
-            client,
-            self._pool,
-            clock=clock,
-            metrics=reconcile_metrics,
-            offers=offers,
-            ghippo=self.ghippo,
+            client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo
         )
         rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)
@@ -66,12 +61,12 @@ class Assembly:
     async def run(self) -> None:
         """Follow what is read from memory, and keep clients ready. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._pool.run())
+            tasks.create_task(self.pool.run())
             tasks.create_task(self._services.run())
             tasks.create_task(self.feed.run())
             tasks.create_task(self._webhook_secrets.run())
 
     async def wait_synced(self) -> None:
-        await self._pool.wait_synced()
+        await self.pool.wait_synced()
         await self._services.wait_synced()
         await self.feed.wait_trusted()
