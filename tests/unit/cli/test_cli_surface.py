@@ -26,7 +26,7 @@ def leaves(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 
 EVERYTHING = dict(leaves(typer.main.get_command(app)))
 # A server has no result to print; it logs JSON.
-SERVERS = (("apiserver",), ("controller-manager",))
+SERVERS = (("apiserver",), ("controller-manager",), ("ghippo",), ("kpanda",))
 COMMANDS = {words: command for words, command in EVERYTHING.items() if words not in SERVERS}
 
 
