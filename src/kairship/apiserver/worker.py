@@ -20,6 +20,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.people import People
+from kairship.apiserver.proxy.auditing import ProxyAudit
+from kairship.apiserver.proxy.proxy import Behind
+from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
@@ -96,6 +99,12 @@ class Worker:
                 metrics=metrics,
                 tracing=tracing,
                 receivers=assembly.receivers,
+                behind=Behind(
+                    instances=assembly.pool,
+                    rights=ProxyRights(assembly.feed.authoriser),
+                    callers=people,
+                    audit=ProxyAudit(people.spool),
+                ),
             )
             guard = StreamGuard(entrance.streams)
             assembly.feed.on_loss(guard.hear)

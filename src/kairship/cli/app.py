@@ -23,6 +23,7 @@ from kairship.cli import (
     up,
     version,
 )
+from kairship.cli.account import commands as account
 from kairship.cli.failure import explain
 
 app = typer.Typer(
@@ -37,6 +38,11 @@ app.command()(down.down)
 app.command()(status.status)
 app.command()(logs.logs)
 app.command()(doctor.doctor)
+app.command()(account.login)
+app.command()(account.approve)
+app.command()(account.logout)
+app.command()(account.whoami)
+app.command()(account.token)
 app.command()(version.version)
 app.command()(apiserver.apiserver)
 app.command()(controller_manager.controller_manager)

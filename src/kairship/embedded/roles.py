@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from kairship.access.delivery import CURRENT, WEBHOOK_SECRET
 from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
@@ -27,6 +26,7 @@ from kairship.kpanda import rbac as kpanda
 from kairship.kube import AlreadyExists, Client, Connection, NotFound, TooManyRequests, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import ACCESS_BINDINGS, DEFINITIONS, NAMESPACE, admission_policies, crds
+from kairship.resources.binding_webhook import CURRENT, SECRET
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
 
 GROUP = "kairship"
@@ -183,7 +183,7 @@ async def _ensure_webhook_secret(client: Client) -> None:
     """Made once: global management signs with it, the apiserver verifies with it."""
     content = {CURRENT: base64.b64encode(secrets.token_urlsafe(32).encode()).decode()}
     with suppress(AlreadyExists):
-        await client.create(kinds.SECRETS, {"metadata": {"name": WEBHOOK_SECRET}, "data": content}, namespace=NAMESPACE)
+        await client.create(kinds.SECRETS, {"metadata": {"name": SECRET}, "data": content}, namespace=NAMESPACE)
 
 
 async def _served(client: Client) -> str | None:

@@ -33,7 +33,8 @@ __all__ = ["Health", "Listener", "NotConnected", "Pool", "PoolMetrics", "PoolSet
 log = structlog.get_logger(__name__)
 
 Listener = Callable[[Health], None]
-"""Hears of a target that became reachable, unreachable, or is so for another reason. Must return at once."""
+"""Hears of a target that became reachable, unreachable, is so for another reason, or has another client. Must return at
+once."""
 
 
 class Pool:
@@ -77,6 +78,10 @@ class Pool:
         """How the target was when it was last seen. One that does not exist is unreachable for that reason."""
         target = self._targets.get((kind, name))
         return target.health if target is not None else self._absent(kind, name)
+
+    def names(self, kind: TargetKind) -> list[str]:
+        """Of every target of a kind that is known, reachable or not."""
+        return [name for known, name in self._targets if known is kind]
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """From now on `listener` hears of every change of any target. Returns how to end that."""

@@ -189,6 +189,8 @@ class Target:
         self.metrics.replacements.inc()
         log.info("new credentials are used", kind=self.health.kind.value, name=self.health.name)
         retiring.create_task(self._retire(old, old_prober))
+        # Streams that should outlive the old client begin anew with this one.
+        self._tell(self.health)
 
     async def _retire(self, client: Client, prober: Client) -> None:
         try:

@@ -49,6 +49,7 @@ from .manifests import load_manifests
 from .resource import Resource
 from .tls import ssl_context
 from .transport import Exchanges, RawResponse, Stream
+from .upgrading import Refused, Upgraded
 from .watching import WatchEvent
 from .writing import PatchType, Propagation
 
@@ -86,6 +87,7 @@ __all__ = [
     "PatchType",
     "Propagation",
     "RawResponse",
+    "Refused",
     "Resource",
     "ServedResource",
     "ServerError",
@@ -101,6 +103,7 @@ __all__ = [
     "Unavailable",
     "UnknownKind",
     "UnsupportedMediaType",
+    "Upgraded",
     "VersionInfo",
     "WatchEvent",
     "errors",

@@ -4,7 +4,9 @@ The raw form, `request` and `stream`, hands over bytes and any status. The verbs
 on `_call`, which raises for everything but success.
 """
 
+import asyncio
 import copy
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -20,7 +22,9 @@ from .discovery import Discovery
 from .errors import BadReply, KubeError
 from .identity import Impersonation, TokenSource, token_source
 from .status import refusal
+from .tls import ssl_context
 from .transport import Exchanges, RawResponse, Stream, Transport
+from .upgrading import Refused, Upgraded, upgrade
 
 T = TypeVar("T")
 
@@ -72,6 +76,7 @@ class Endpoint:
         )
         self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True
+        self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, once for all identities
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
 
     def __repr__(self) -> str:
@@ -136,6 +141,20 @@ class Endpoint:
             body=body,
             headers=self._headers(headers or {}),
             timeout=self._deadline(timeout),
+        )
+
+    async def upgrade(
+        self, method: str, path: str, *, headers: Mapping[str, str], timeout: float | None = None
+    ) -> Upgraded | Refused:
+        """A connection that stops being HTTP, if the server agrees. `headers` ask for it; `timeout` is for the answer.
+
+        Its bytes do not pass through the client, and closing that does not end it.
+        """
+        context = self._tls.get("context")
+        if context is None:
+            context = self._tls["context"] = await asyncio.to_thread(ssl_context, self.connection)
+        return await upgrade(
+            self.connection, context, method, path, self._headers(headers), timeout=self._deadline(timeout)
         )
 
     async def ready(self, path: str = "/readyz", *, timeout: float | None = None) -> bool:

@@ -9,7 +9,7 @@ for it anew each time: so a rotated credential needs no attention, and neither d
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -86,6 +86,9 @@ class ExternalDriver:
         """What shows from outside; of a component that does not show there is no word."""
         async with self._client(uid) as client:
             return await external_health.observe(client)
+
+    async def restart(self, uid: str, components: Collection[str]) -> None:
+        raise _not_ours(f"the instance with UID {uid}", f"restart {', '.join(components)}")
 
     async def backup(self, uid: str, directory: Path) -> Backup:
         raise _not_ours(f"the instance with UID {uid}", "back it up")

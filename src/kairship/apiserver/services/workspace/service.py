@@ -70,7 +70,7 @@ class WorkspaceService:
                 raise no_instance(request.instance)
             instances = [request.instance]
         lists = await asyncio.gather(*(self._namespaces(instance, call) for instance in instances))
-        found = [held for held in itertools.chain.from_iterable(lists) if request.namespace in held[1]]
+        found = [held for held in itertools.chain(*lists) if request.namespace in held[1]]
         items, pagination = page_of(found, _NAMESPACES, request)
         holdings = await self._management.holdings(call) if items else {}
         return ListNamespaceInstancesResponse(
