@@ -42,7 +42,11 @@ class Server:
         self._splicer = splicer
         self._expected = f"Bearer {settings.token}".encode()
 
-    async def serve(self, request: web.Request) -> web.StreamResponse:
+    def runner(self) -> web.ServerRunner:
+        """Below aiohttp's router and middlewares, as the entrance serves."""
+        return web.ServerRunner(web.Server(self.serve, handler_cancellation=True, access_log=None))
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._expected):
             return web.Response(status=401)
         namespace, name = _place(request.path)
@@ -54,17 +58,16 @@ class Server:
         read = ReadRequest(cluster, kinds.DEPLOYMENTS, asked, "me", namespace, name)
         try:
             async with self._reads.answer(read) as reply:
-                if name is None:
+                if reply.whole is None:
                     return await _send(request, reply.status, reply.headers, reply.body)
-                body = b"".join([chunk async for chunk in reply.body])
-                return web.Response(status=reply.status, headers=reply.headers, body=body)
+                return web.Response(status=reply.status, headers=reply.headers, body=reply.whole)
         except PassThrough:
             raw = await self._client.request("GET", request.path_qs)
             return web.Response(status=raw.status, body=raw.body, headers={"Passed-Through": "yes"})
 
 
 async def _send(
-    request: web.Request, status: int, headers: dict[str, str], body: AsyncIterator[bytes]
+    request: web.BaseRequest, status: int, headers: dict[str, str], body: AsyncIterator[bytes]
 ) -> web.StreamResponse:
     response = web.StreamResponse(status=status, headers=headers)
     await response.prepare(request)
@@ -94,9 +97,7 @@ async def serve(settings: Settings) -> None:
     tls.load_cert_chain(settings.cert, settings.key)
     async with Client(Connection.from_kubeconfig(settings.kubeconfig)) as client, Splicer(index) as splicer:
         server = Server(settings, client, KubernetesReads(index, writes, PageTokens(b"k" * 32)), splicer)
-        application = web.Application()
-        application.router.add_get("/{path:.*}", server.serve)
-        runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
+        runner = server.runner()
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", settings.port, ssl_context=tls).start()
         await asyncio.Event().wait()

@@ -113,6 +113,19 @@ class Plan(msgspec.Struct, frozen=True):
     query: Query
     conditions: tuple[Condition, ...]
 
+    @property
+    def is_walk(self) -> bool:
+        """Whether the rows are a range of the keys of one kind: nothing is looked at that is not in the answer."""
+        query = self.query
+        return (
+            query.sort is Sort.KEY
+            and query.kinds is not None
+            and len(query.kinds) == 1
+            and len(query.scopes) == 1
+            and query.scopes[0].namespaces is None
+            and all(isinstance(one, Column) and (one.name, one.operator) == ("ns", "=") for one in self.conditions)
+        )
+
     def scopes_by_cluster(self) -> dict[str, tuple[Scope, ...]]:
         grouped: dict[str, tuple[Scope, ...]] = {}
         for scope in self.query.scopes:

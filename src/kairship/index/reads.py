@@ -63,6 +63,8 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: AsyncGenerator[bytes]
+    whole: bytes | None = None
+    """The body, if it is in one piece: what it takes to send a stream is saved."""
 
 
 class KubernetesReads:
@@ -91,35 +93,50 @@ class KubernetesReads:
             raise PassThrough("asked for in a way that the index does not know")
         if is_partial(request.kind):
             raise PassThrough("the index has only a part of these objects")
+        if request.name is not None:
+            yield await self._get(request)
+            return
         async with AsyncExitStack() as held:
             try:
-                snapshot, partition, row = await self._arrived(held, request)
-                if request.name is None:
-                    reply = await self._list(request, snapshot, partition)
-                else:
-                    reply = self._get(request, partition, row)
+                snapshot, partition = await self._arrived(held, request)
+                reply = await self._list(request, snapshot, partition)
             except (NoSuchClusterError, BrokenIndexError) as error:
                 raise PassThrough(str(error)) from error
             async with aclosing(reply.body):
                 yield reply
 
-    async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition, Row | None]:
-        """A snapshot that has what the request demands; with the object, if it is for one."""
-        pending: list[Note] = []
-        if not request.parameters.get("resourceVersion") and not request.parameters.get("continue"):
-            pending = await self._writes.recent(request.caller, request.cluster, request.kind)
+    async def _get(self, request: ReadRequest) -> Reply:
+        try:
+            if await self._own_writes(request):
+                async with AsyncExitStack() as held:
+                    snapshot, partition = await self._arrived(held, request)
+                    _, row = await snapshot.get(request.kind, request.key)
+            else:
+                found, row = await self._index.get(request.cluster, request.kind, request.key)
+                partition = self._usable(request, found)
+        except (NoSuchClusterError, BrokenIndexError) as error:
+            raise PassThrough(str(error)) from error
+        if row is None:
+            return self._reply(404, partition, statuses.not_found(request.resource, request.name or ""))
+        body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
+        return self._reply(200, partition, body + b"\n")
+
+    async def _own_writes(self, request: ReadRequest) -> list[Note]:
+        if request.parameters.get("resourceVersion") or request.parameters.get("continue"):
+            return []
+        return await self._writes.recent(request.caller, request.cluster, request.kind)
+
+    async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition]:
+        """A snapshot that has what the request demands."""
+        pending = await self._own_writes(request)
         deadline = time.monotonic() + _WAIT_FOR_OWN_WRITE
         while True:
             attempt = await held.enter_async_context(AsyncExitStack())
             snapshot = await attempt.enter_async_context(self._index.snapshot(request.cluster))
-            if request.name is None:
-                found, row = await snapshot.partition(request.kind), None
-            else:
-                found, row = await snapshot.get(request.kind, request.key)
-            partition = self._usable(request, found)
+            partition = self._usable(request, await snapshot.partition(request.kind))
             pending = [one for one in pending if not await has_arrived(one, snapshot, partition)]
             if not pending:
-                return snapshot, partition, row
+                return snapshot, partition
             await attempt.aclose()
             if time.monotonic() > deadline:
                 raise PassThrough("the caller's own write has not arrived")
@@ -140,12 +157,6 @@ class KubernetesReads:
                 raise PassThrough("a revision that the index does not have")
         return partition
 
-    def _get(self, request: ReadRequest, partition: Partition, row: Row | None) -> Reply:
-        if row is None:
-            return self._reply(404, partition, _once(statuses.not_found(request.resource, request.name or "")))
-        body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
-        return self._reply(200, partition, _once(body + b"\n"))
-
     async def _list(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
         query, limit = self._query(request), _limit(request)
         revision = partition.revision
@@ -157,14 +168,13 @@ class KubernetesReads:
             try:
                 mark = self._tokens.read(token, query, caller=request.caller)
             except BadTokenError as error:
-                return self._reply(400, partition, _once(statuses.status(400, "BadRequest", str(error))))
+                return self._reply(400, partition, statuses.status(400, "BadRequest", str(error)))
             if mark.epoch != partition.epoch:
                 expired = statuses.expired("the cluster was listed anew since the first page: begin again")
-                return self._reply(410, partition, _once(expired))
+                return self._reply(410, partition, expired)
             query, revision = msgspec.structs.replace(query, after=mark.position), mark.revision
         if limit is None:
-            body = _whole(snapshot, plan(query), partition, revision)
-            return self._reply(200, partition, body)
+            return self._stream(partition, _whole(snapshot, plan(query), partition, revision))
         rows, more = await _page(snapshot, query, limit)
         metadata: dict[str, str | int] = {"resourceVersion": str(revision)}
         if more:
@@ -173,7 +183,7 @@ class KubernetesReads:
             if not (query.labels or query.fields):
                 behind = msgspec.structs.replace(query, after=rows[-1].position)
                 metadata["remainingItemCount"] = await snapshot.count(plan(behind))
-        body = _once(_begin(request.resource, metadata) + b",".join(row.body for row in rows) + b"]}\n")
+        body = _begin(request.resource, metadata) + b",".join([row.body for row in rows]) + b"]}\n"
         return self._reply(200, partition, body)
 
     def _query(self, request: ReadRequest) -> Query:
@@ -191,17 +201,23 @@ class KubernetesReads:
             raise PassThrough(f"a selector that is refused: {error}") from error
         return query
 
-    def _reply(self, status: int, partition: Partition, body: AsyncGenerator[bytes]) -> Reply:
+    def _reply(self, status: int, partition: Partition, body: bytes) -> Reply:
+        return Reply(status, self._headers(partition), _once(body), body)
+
+    def _stream(self, partition: Partition, body: AsyncGenerator[bytes]) -> Reply:
+        return Reply(200, self._headers(partition), body)
+
+    def _headers(self, partition: Partition) -> dict[str, str]:
         age = max(0.0, self._wall() - partition.heard_at)
-        return Reply(status, {"Content-Type": _JSON, AGE_HEADER: f"{age:.1f}"}, body)
+        return {"Content-Type": _JSON, AGE_HEADER: f"{age:.1f}"}
 
 
 async def _whole(snapshot: Snapshot, whole: Plan, partition: Partition, revision: int) -> AsyncGenerator[bytes]:
     yield _begin(partition.resource, {"resourceVersion": str(revision)})
     separator = b""
-    async with aclosing(snapshot.rows(whole)) as batches:
+    async with aclosing(snapshot.bodies(whole)) as batches:
         async for batch in batches:
-            yield separator + b",".join(row.body for row in batch)
+            yield separator + b",".join(batch)
             separator = b","
     yield b"]}\n"
 

@@ -64,6 +64,9 @@ class Snapshot(Protocol):
     def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
         """In order, a batch at a time. Wrap it in `aclosing`."""
 
+    def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
+        """As `rows`, the stored bytes alone: what a list is joined from."""
+
     async def count(self, plan: Plan) -> int:
         """Of all that matches behind the position of the query, whatever its limit."""
 
@@ -76,6 +79,9 @@ class Index(Protocol):
 
     def snapshot(self, cluster: str) -> AbstractAsyncContextManager[Snapshot]:
         """Of a cluster that is not there, it is empty or raises `NoSuchClusterError`."""
+
+    async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        """One object and its partition, at one moment. Raises as `snapshot` does."""
 
     async def page(self, plan: Plan) -> list[Row]:
         """At most `limit` rows over all clusters of the plan. A cluster that is not there has none."""

@@ -16,6 +16,11 @@ _BATCH_ROWS = 200
 _STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
+_POINT = (
+    f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
+    " WHERE k.cluster = $1 AND k.name = $2"
+)
+
 
 class PostgresSnapshot:
     """One cluster at one moment."""
@@ -33,26 +38,16 @@ class PostgresSnapshot:
 
     async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         with typed_errors():
-            found = await self._connection.fetchrow(
-                f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
-                " WHERE k.cluster = $1 AND k.name = $2",
-                *(self._cluster, kind, key),
-            )
-        if found is None:
-            return None, None
-        missing = found["body"] is None
-        row = None if missing else Row(self._cluster, kind, key, key, found["bare"], found["body"])
-        return _partition(found), row
+            found = await self._connection.fetchrow(_POINT, self._cluster, kind, key)
+        return _point(self._cluster, kind, key, found)
 
     async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
-        with typed_errors():
-            emitter = await _emitter(self._connection, plan, [self._cluster])
-            if emitter.impossible:
-                return
-            sql, arguments = emitter.select()
-            cursor = await self._connection.cursor(sql, *arguments)
-            while found := await cursor.fetch(_BATCH_ROWS):
-                yield [Row(*record) for record in found]
+        async for batch in self._batches(plan):
+            yield [Row(*record) for record in batch]
+
+    async def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
+        async for batch in self._batches(plan):
+            yield [record["body"] for record in batch]
 
     async def count(self, plan: Plan) -> int:
         with typed_errors():
@@ -66,6 +61,16 @@ class PostgresSnapshot:
             )
         return found is not None
 
+    async def _batches(self, plan: Plan) -> AsyncGenerator[list[asyncpg.Record]]:
+        with typed_errors():
+            emitter = await _emitter(self._connection, plan, [self._cluster])
+            if emitter.impossible:
+                return
+            sql, arguments = emitter.select()
+            cursor = await self._connection.cursor(sql, *arguments)
+            while found := await cursor.fetch(_BATCH_ROWS):
+                yield found
+
 
 class PostgresIndex:
     """Made by `PostgresStore.index`."""
@@ -77,6 +82,11 @@ class PostgresIndex:
     async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
         async with self._moment() as connection:
             yield PostgresSnapshot(connection, cluster)
+
+    async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        with typed_errors():
+            found = await self._pool.fetchrow(_POINT, cluster, kind, key)
+        return _point(cluster, kind, key, found)
 
     async def page(self, plan: Plan) -> list[Row]:
         async with self._moment() as connection:
@@ -98,6 +108,13 @@ class PostgresIndex:
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 yield connection
+
+
+def _point(cluster: str, kind: str, key: str, found: asyncpg.Record | None) -> tuple[Partition | None, Row | None]:
+    if found is None:
+        return None, None
+    missing = found["body"] is None
+    return _partition(found), None if missing else Row(cluster, kind, key, key, found["bare"], found["body"])
 
 
 def _partition(found: asyncpg.Record) -> Partition:

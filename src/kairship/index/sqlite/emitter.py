@@ -46,12 +46,14 @@ class Emitter:
         self._db = db
         self._cluster = cluster
         self._query = plan.query
-        self.kinds: dict[int, str] = dict(rows(db, "SELECT id, name FROM part"))
+        self._is_walk = plan.is_walk
+        self.kinds = self._known_kinds()
         self._where: list[str] = []
         self._arguments: list[Any] = []
         self._parts: set[int] = set()
         self._impossible = False
         self._alternatives = 0
+        self._leads = False
         self._restrict()
         wanted = self._split(plan)
         self._source, self._source_arguments = self._lead(plan, wanted)
@@ -67,12 +69,14 @@ class Emitter:
         order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
         ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
         columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
-        if query.limit is None:
-            return Statement(f"{columns} {self._source}{self._kind_source()} WHERE {where}{ordered}", tuple(arguments))
-        # The rows of a page are found first and fetched then: what is sorted has no bodies in it.
-        page = f"SELECT o.id FROM {self._source}{self._kind_source()} WHERE {where}{ordered} LIMIT ?"  # noqa: S608
-        sql = f"{columns} ({page}) found CROSS JOIN obj o ON o.id = found.id{self._kind_source()}{ordered}"
-        return Statement(sql, (*arguments, query.limit))
+        limit, limits = ("", ()) if query.limit is None else (" LIMIT ?", (query.limit,))
+        if self._is_walk or (query.limit is None and not self._leads):
+            sql = f"{columns} {self._source}{self._kind_source()} WHERE {where}{ordered}{limit}"
+            return Statement(sql, (*arguments, *limits))
+        # The rows are found first and fetched then: what is sorted has no bodies in it.
+        found = f"SELECT o.id FROM {self._source}{self._kind_source()} WHERE {where}{ordered}{limit}"  # noqa: S608
+        sql = f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id{self._kind_source()}{ordered}"
+        return Statement(sql, (*arguments, *limits))
 
     def count(self) -> Statement | None:
         if self._impossible:
@@ -80,6 +84,13 @@ class Emitter:
         where, arguments = self._conditions()
         sql = f"SELECT count(*) FROM {self._source}{self._kind_source()} WHERE {where}"  # noqa: S608 - names from here
         return Statement(sql, tuple(arguments))
+
+    def _known_kinds(self) -> dict[int, str]:
+        asked = self._query.kinds
+        if asked is None:
+            return dict(rows(self._db, "SELECT id, name FROM part"))
+        sql = f"SELECT id, name FROM part WHERE name IN ({_marks(asked)})"  # noqa: S608 - marks alone
+        return dict(rows(self._db, sql, tuple(asked)))
 
     def _kind_source(self) -> str:
         return " JOIN part k ON k.id = o.part" if len(self._parts) > 1 else ""
@@ -146,12 +157,13 @@ class Emitter:
         if owner is not None:
             for numbers in wanted:
                 self._add(_probe(numbers), *numbers)
+            self._leads = True
             return f"{_OWNED} d CROSS JOIN obj o ON o.id = d.obj", [owner_token(owner)]
         by_rarity = sorted((self._occurrences(numbers), numbers) for numbers in wanted)
-        leads = bool(by_rarity) and (self._query.limit is None or by_rarity[0][0] < _COMMON)
-        for _, numbers in by_rarity[1:] if leads else by_rarity:
+        self._leads = bool(by_rarity) and (self._query.limit is None or by_rarity[0][0] < _COMMON)
+        for _, numbers in by_rarity[1:] if self._leads else by_rarity:
             self._add(_probe(numbers), *numbers)
-        if not leads:
+        if not self._leads:
             # An index that has all that is asked for: the rows themselves, with their bodies, are not read.
             by_name = any(isinstance(condition, NameContains) for condition in plan.conditions)
             return "obj o INDEXED BY obj_name" if by_name and self._alternatives == 1 else "obj o", []
