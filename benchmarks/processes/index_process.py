@@ -12,6 +12,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import msgspec
 import uvloop
@@ -49,8 +50,9 @@ class Server:
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._expected):
             return web.Response(status=401)
-        namespace, name = _place(request.path)
-        asked, cluster = dict(request.query), self._settings.cluster
+        path, _, query = request.raw_path.partition("?")
+        namespace, name = _place(path)
+        asked, cluster = dict(parse_qsl(query)), self._settings.cluster
         if asked.get("watch") == "true":
             watch = WatchRequest(cluster, kinds.DEPLOYMENTS, asked, namespace)
             async with self._splicer.watch(self._client, watch) as spliced:

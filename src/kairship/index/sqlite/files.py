@@ -37,23 +37,24 @@ class Pointers:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: dict[str, tuple[int, int, Path]] = {}
+        self._known: dict[str, tuple[str, int, int, Path]] = {}
 
     def current(self, cluster: str) -> Path:
         """As the function `current`."""
         known = self._known.get(cluster)
         if known is not None:
-            inode, changed, file = known
+            pointer, inode, changed, file = known
             try:
-                now = os.stat(file.parent / _POINTER)  # noqa: PTH116 - on the path of every read
+                now = os.stat(pointer)  # noqa: PTH116 - on the path of every read, as a text that is made once
             except FileNotFoundError:
                 del self._known[cluster]
             else:
-                if (now.st_ino, now.st_mtime_ns) == (inode, changed):
+                if now.st_ino == inode and now.st_mtime_ns == changed:
                     return file
         file = current(self._root, cluster)
-        now = (file.parent / _POINTER).stat()
-        self._known[cluster] = (now.st_ino, now.st_mtime_ns, file)
+        pointer = str(file.parent / _POINTER)
+        now = os.stat(pointer)  # noqa: PTH116
+        self._known[cluster] = (pointer, now.st_ino, now.st_mtime_ns, file)
         return file
 
 

@@ -6,7 +6,7 @@ is used, the cluster's pointer is looked at: after a change of file the old conn
 
 import heapq
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class SqliteIndex:
 
     def _take(self, cluster: str, file: Path) -> apsw.Connection | None:
         known, connections = self._idle.get(cluster, (file, []))
-        if known != file:
+        if known is not file:
             for db in connections:
                 db.close()
             del self._idle[cluster]
@@ -94,14 +94,17 @@ class SqliteIndex:
             self._give_back(cluster, file, db)
 
     def _give_back(self, cluster: str, file: Path, db: apsw.Connection) -> None:
-        with ExitStack() as closing:
-            closing.callback(lambda: db.close(True))
+        try:
             if db.in_transaction:
                 db.execute("ROLLBACK")
-            known, connections = self._idle.setdefault(cluster, (file, []))
-            if known == file and len(connections) < _IDLE_PER_CLUSTER:
-                connections.append(db)
-                closing.pop_all()
+        except apsw.Error:
+            db.close(True)
+            raise
+        known, connections = self._idle.setdefault(cluster, (file, []))
+        if known is file and len(connections) < _IDLE_PER_CLUSTER:
+            connections.append(db)
+        else:
+            db.close(True)
 
 
 def _order(row: Row) -> tuple[Any, ...]:
