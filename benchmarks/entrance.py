@@ -29,7 +29,6 @@ from kairship.apiserver.authentication import AdminToken
 from kairship.apiserver.authorisation import AdminOnly
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.logs import log_as_json
 from kairship.apiserver.tracing import NoTracing
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     GetInstanceRequest,
@@ -43,6 +42,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.process.logs import log_as_json
 from kairship.rpc.calls import Call
 from kairship.rpc.registry import Registry
 from kairship.wire import write

@@ -15,11 +15,11 @@ from protobuf import Message
 from kairship.apiserver.auditing import Audit, LoggedAudit
 from kairship.apiserver.authentication import ADMIN
 from kairship.apiserver.authorisation import AdminOnly
-from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.tracing import NoTracing, Tracing
 from kairship.gen.google.rpc.status_pb import Status
+from kairship.process.certificates import ServerCertificate
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import Unauthenticated
 from kairship.rpc.registry import Registry

@@ -15,7 +15,6 @@ from prometheus_client import CollectorRegistry
 from kairship.apiserver.auditing import Audit
 from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Authorizer
-from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.chain import Chain
 from kairship.apiserver.connections import HttpServer
 from kairship.apiserver.documentation import pages
@@ -27,6 +26,7 @@ from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.rest import Rest
 from kairship.apiserver.routing import Router
 from kairship.apiserver.tracing import Tracing
+from kairship.process.certificates import ServerCertificate
 from kairship.rpc.errors import Unavailable
 from kairship.rpc.registry import Registry
 from kairship.wire import descriptors, methods

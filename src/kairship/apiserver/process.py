@@ -18,13 +18,13 @@ from pathlib import Path
 import structlog
 
 from kairship.apiserver.authentication import read_token
-from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.crew import Crew
-from kairship.apiserver.ops import Ops
 from kairship.apiserver.settings import Address, Settings
-from kairship.apiserver.starting import StartError
 from kairship.apiserver.worker import Assignment
 from kairship.kube import Connection
+from kairship.process.certificates import ServerCertificate
+from kairship.process.ops import Ops
+from kairship.process.starting import StartError
 
 _BACKLOG = 1024
 

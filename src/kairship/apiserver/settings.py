@@ -6,18 +6,13 @@ import msgspec
 
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.services import EXTERNAL, Offer
+from kairship.process.certificates import CertificateFiles
 
 
 class Address(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
     """0 takes any that is free."""
-
-
-class CertificateFiles(msgspec.Struct, frozen=True):
-    certificate: Path
-    """In PEM, followed by those of the authorities in between."""
-    key: Path
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

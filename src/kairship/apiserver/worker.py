@@ -20,13 +20,13 @@ from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.auditing import LoggedAudit
 from kairship.apiserver.authentication import AdminToken
 from kairship.apiserver.authorisation import AdminOnly
-from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.entrance import Entrance
-from kairship.apiserver.logs import log_as_json
-from kairship.apiserver.ops import Ops
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import Client, Connection, KubeError
+from kairship.process.certificates import ServerCertificate
+from kairship.process.logs import log_as_json
+from kairship.process.ops import Ops
 
 USER_AGENT = "kairship-apiserver"
 _LOOK_AGAIN = 1.0

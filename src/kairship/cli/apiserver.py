@@ -49,9 +49,10 @@ def apiserver(
     """Serve the API. Started by `kairship up`, and by a Deployment in production."""
     # Here and not above, because it takes a moment that other commands need not wait for.
     from kairship.apiserver import process
-    from kairship.apiserver.logs import log_as_json
     from kairship.apiserver.services import EXTERNAL, Offer
-    from kairship.apiserver.settings import Address, CertificateFiles, Settings
+    from kairship.apiserver.settings import Address, Settings
+    from kairship.process.certificates import CertificateFiles
+    from kairship.process.logs import log_as_json
     from kairship.resources import DriverName
 
     if (tls_cert is None) != (tls_key is None):

@@ -19,12 +19,12 @@ import errno
 
 import msgspec
 
-from kairship.apiserver.starting import StartError
 from kairship.embedded import HomeBusy, HomeError, MemberError, NoPlane
 from kairship.engine import EngineError
 from kairship.instances.drivers import DriverError, StepFailed
 from kairship.instances.membership import JoinRefused
 from kairship.kube import KubeError
+from kairship.process.starting import StartError
 from kairship.supervisor import NotReady, NotRunning, State, SupervisorError
 
 

@@ -6,16 +6,14 @@ it. On SIGTERM the work is stopped first, then the lease released, then the proc
 """
 
 import asyncio
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from kairship.controllers import lifecycle, status_sync
-from kairship.controllers.endpoints import serving
 from kairship.controllers.global_cluster import GlobalCluster, instance_key
 from kairship.controllers.lifecycle import lifecycle_controller
 from kairship.controllers.status_sync import status_sync_controller
@@ -25,6 +23,9 @@ from kairship.instances.drivers.external import ExternalDriver
 from kairship.instances.pool import Health, Pool, PoolMetrics, TargetKind
 from kairship.instances.pool_sources import KubeconfigMissing, read_kubeconfig
 from kairship.kube import Connection, KubeError
+from kairship.process.logs import log_as_json
+from kairship.process.ops import Ops
+from kairship.process.stopping import until_stopped
 from kairship.reconcile import (
     Clock,
     Elector,
@@ -66,33 +67,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run(settings: Settings, *, interceptors: Sequence[Interceptor] = ()) -> None:
     """Until SIGTERM or SIGINT. `interceptors` are around every call of a controller to the global cluster."""
-    _log_as_json()
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    log_as_json()
     engine = await Engine.find() if settings.data_dir is not None else None
-    work = asyncio.create_task(ControllerManager(settings, engine, interceptors).run())
-    waiting = asyncio.create_task(stopped.wait())
-    try:
-        await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        work.cancel()
-        await asyncio.wait((work,))
-    if not work.cancelled():
-        work.result()
-
-
-def _log_as_json() -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ]
-    )
+    await until_stopped(ControllerManager(settings, engine, interceptors).run())
 
 
 class ControllerManager:
@@ -118,10 +95,17 @@ class ControllerManager:
             clock=self._clock,
             timing=self._settings.timing,
         )
-        async with serving(
-            self._settings.host, self._settings.port, registry=self._registry, manager=lambda: self._manager
-        ):
+        ops = Ops(ready=self._say_ready, metrics=lambda: asyncio.to_thread(generate_latest, self._registry))
+        async with ops.serving((self._settings.host, self._settings.port)):
             await elector.run(self._lead)
+
+    async def _say_ready(self) -> tuple[bool, str]:
+        """A standby is ready: it does what a standby has to do. A leader is when all its controllers run."""
+        if self._manager is None:
+            return True, "standby"
+        problems = "".join(f"\n{problem.part}: {problem.message}" for problem in self._manager.problems())
+        healthy = self._manager.healthy()
+        return healthy, ("leading" if healthy else "not ready") + problems
 
     async def _lead(self, term: LeaderTerm) -> None:
         interceptors = (FencedBy(term), *self._interceptors)

@@ -1,4 +1,4 @@
-"""`python -m kairship.supervisor --data-dir DIR`: the supervisor itself, in the foreground, logging to stdout.
+"""`python -m kairship.supervisor --data-dir DIR`: the supervisor itself, in the foreground, logging to stderr.
 
 It ends on SIGTERM, SIGINT or when asked through the control socket, and only after everything it runs has been stopped.
 The control socket answers until then.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import structlog
 
+from kairship.process.logs import log_as_json
 from kairship.supervisor import lock
 from kairship.supervisor.errors import SupervisorError
 from kairship.supervisor.layout import Layout
@@ -43,14 +44,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="kairship.supervisor", description="Runs the processes of an embedded plane.")
     parser.add_argument("--data-dir", type=Path, required=True)
     layout = Layout.of(parser.parse_args().data_dir)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ]
-    )
+    log_as_json()
     layout.create()
     try:
         with lock.held(layout.lock):

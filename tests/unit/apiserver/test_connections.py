@@ -15,9 +15,8 @@ from support.certificates import Authority
 from support.echo import INSTANCE, Echo
 from support.entrance import BASE, running
 
-from kairship.apiserver.certificates import ServerCertificate
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.settings import CertificateFiles
+from kairship.process.certificates import CertificateFiles, ServerCertificate
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])

@@ -7,9 +7,10 @@ import pytest
 from support.certificates import Authority
 
 from kairship.apiserver import process
-from kairship.apiserver.settings import Address, CertificateFiles, Settings
-from kairship.apiserver.starting import StartError
+from kairship.apiserver.settings import Address, Settings
 from kairship.kube import Connection
+from kairship.process.certificates import CertificateFiles
+from kairship.process.starting import StartError
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ async def test_a_data_directory_has_one_supervisor(start: Start, data_dir: Path)
     command = [sys.executable, "-m", "kairship.supervisor", "--data-dir", str(data_dir)]
     second = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=20, check=False)
     assert second.returncode == 1
-    assert f"already owns this data directory (pid {pid})" in second.stdout
+    assert f"already owns this data directory (pid {pid})" in second.stderr
     assert (await client.health()).pid == pid
 
 

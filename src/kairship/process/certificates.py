@@ -8,17 +8,23 @@ import asyncio
 import os
 import ssl
 from contextlib import suppress
+from pathlib import Path
 
 import grpc
 import msgspec
 import structlog
 
-from kairship.apiserver.settings import CertificateFiles
-from kairship.apiserver.starting import StartError
+from kairship.process.starting import StartError
 
 LOOK_AGAIN = 5.0
 
 log = structlog.get_logger(__name__)
+
+
+class CertificateFiles(msgspec.Struct, frozen=True):
+    certificate: Path
+    """In PEM, followed by those of the authorities in between."""
+    key: Path
 
 
 class CertificateError(StartError):

@@ -12,6 +12,7 @@ def log_as_json() -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
             _render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
