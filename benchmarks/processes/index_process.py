@@ -18,7 +18,7 @@ import msgspec
 import uvloop
 from aiohttp import web
 
-from kairship.index import KubernetesReads, PageTokens, PassThrough, ReadRequest, Splicer, WatchRequest
+from kairship.index import Current, KubernetesReads, PageTokens, PassThrough, ReadRequest, Splicer, WatchRequest
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from kairship.kpanda.collector import ClusterStores, Collector
 from kairship.kube import Client, Connection, kinds
@@ -98,7 +98,7 @@ async def serve(settings: Settings) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(settings.cert, settings.key)
     async with Client(Connection.from_kubeconfig(settings.kubeconfig)) as client, Splicer(index) as splicer:
-        server = Server(settings, client, KubernetesReads(index, writes, PageTokens(b"k" * 32)), splicer)
+        server = Server(settings, client, KubernetesReads(Current(index, writes), PageTokens(b"k" * 32)), splicer)
         runner = server.runner()
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", settings.port, ssl_context=tls).start()

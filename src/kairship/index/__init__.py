@@ -3,6 +3,7 @@
     Intake, Record         from an object's bytes to what is stored of it
     Query, plan            one question over any kinds and clusters, restricted to what the caller may see
     Writer, Index          what a database has to do; `sqlite` and `postgres` do it
+    Current                whether the index can answer now, for this caller; else somebody else has to
     KubernetesReads        GET and LIST as an API server answers them, out of the index
     Splicer                watches that begin in the index and are continued by the cluster (`splice`)
 
@@ -10,10 +11,11 @@ The index can be deleted at any time and fills itself again. It never answers wr
 kind that is not followed, a collector not heard of, a revision not reached) is passed through to the cluster.
 """
 
+from kairship.index.current import Current, Moment, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
-from kairship.index.reads import KubernetesReads, PassThrough, ReadRequest, Reply
+from kairship.index.reads import KubernetesReads, ReadRequest, Reply
 from kairship.index.records import BadObjectError, Intake, Record, revision
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.splice import Splicer, WatchReply, WatchRequest
@@ -35,9 +37,11 @@ __all__ = [
     "BadTokenError",
     "BrokenIndexError",
     "Change",
+    "Current",
     "Index",
     "Intake",
     "KubernetesReads",
+    "Moment",
     "NoSuchClusterError",
     "Note",
     "PageMark",
@@ -64,5 +68,6 @@ __all__ = [
     "parse_fields",
     "parse_labels",
     "plan",
+    "refuse_partial",
     "revision",
 ]

@@ -6,22 +6,21 @@ parameters that are not understood, selectors that are refused (the cluster word
 behind.
 """
 
-import asyncio
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 
 import msgspec
 
 from kairship.index import statuses
 from kairship.index.accept import is_plain_json
+from kairship.index.current import Current, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Query, Scope, plan
-from kairship.index.records import is_partial, type_of, typed
+from kairship.index.records import type_of, typed
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
-from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Row, Snapshot
-from kairship.index.writes import Note, WriteLog, has_arrived
+from kairship.index.store import BrokenIndexError, Partition, Row, Snapshot
 from kairship.kube import Resource
 
 AGE_HEADER = "Kairship-Data-Age"
@@ -30,8 +29,6 @@ _GET_PARAMETERS = frozenset(("resourceVersion",))
 _LIST_PARAMETERS = frozenset(
     ("resourceVersion", "resourceVersionMatch", "limit", "continue", "labelSelector", "fieldSelector", "timeoutSeconds")
 )
-_WAIT_FOR_OWN_WRITE = 0.25
-_POLL = 0.003
 
 
 class ReadRequest(msgspec.Struct, frozen=True):
@@ -53,10 +50,6 @@ class ReadRequest(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}" if self.resource.namespaced else self.name or ""
 
 
-class PassThrough(Exception):  # noqa: N818 - no error: the cluster answers
-    """The index leaves this request to the cluster; says why."""
-
-
 class Reply(msgspec.Struct, frozen=True):
     """What to send, while the context that gave it lasts."""
 
@@ -68,22 +61,9 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class KubernetesReads:
-    """`max_age` is how old the index may be, in seconds, before reads pass through."""
-
-    def __init__(
-        self,
-        index: Index,
-        writes: WriteLog,
-        tokens: PageTokens,
-        *,
-        max_age: float = 15.0,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._index = index
-        self._writes = writes
+    def __init__(self, current: Current, tokens: PageTokens) -> None:
+        self._current = current
         self._tokens = tokens
-        self._max_age = max_age
-        self._wall = wall
 
     @asynccontextmanager
     async def answer(self, request: ReadRequest) -> AsyncIterator[Reply]:
@@ -91,71 +71,33 @@ class KubernetesReads:
         allowed = _LIST_PARAMETERS if request.name is None else _GET_PARAMETERS
         if not (is_plain_json(request.accept) and request.parameters.keys() <= allowed):
             raise PassThrough("asked for in a way that the index does not know")
-        if is_partial(request.kind):
-            raise PassThrough("the index has only a part of these objects")
+        refuse_partial(request.resource)
         if request.name is not None:
             yield await self._get(request)
             return
         async with AsyncExitStack() as held:
+            moment = await self._current.moment(
+                held, request.cluster, request.resource, caller=_waits(request), acceptable=partial(_suits, request)
+            )
             try:
-                snapshot, partition = await self._arrived(held, request)
-                reply = await self._list(request, snapshot, partition)
-            except (NoSuchClusterError, BrokenIndexError) as error:
+                reply = await self._list(request, *moment)
+            except BrokenIndexError as error:
                 raise PassThrough(str(error)) from error
             async with aclosing(reply.body):
                 yield reply
 
     async def _get(self, request: ReadRequest) -> Reply:
-        try:
-            if await self._own_writes(request):
-                async with AsyncExitStack() as held:
-                    snapshot, partition = await self._arrived(held, request)
-                    _, row = await snapshot.get(request.kind, request.key)
-            else:
-                found, row = await self._index.get(request.cluster, request.kind, request.key)
-                partition = self._usable(request, found)
-        except (NoSuchClusterError, BrokenIndexError) as error:
-            raise PassThrough(str(error)) from error
+        partition, row = await self._current.get(
+            request.cluster,
+            request.resource,
+            request.key,
+            caller=_waits(request),
+            acceptable=partial(_suits, request),
+        )
         if row is None:
             return self._reply(404, partition, statuses.not_found(request.resource, request.name or ""))
         body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
         return self._reply(200, partition, body + b"\n")
-
-    async def _own_writes(self, request: ReadRequest) -> list[Note]:
-        if request.parameters.get("resourceVersion") or request.parameters.get("continue"):
-            return []
-        return await self._writes.recent(request.caller, request.cluster, request.kind)
-
-    async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition]:
-        """A snapshot that has what the request demands."""
-        pending = await self._own_writes(request)
-        deadline = time.monotonic() + _WAIT_FOR_OWN_WRITE
-        while True:
-            attempt = await held.enter_async_context(AsyncExitStack())
-            snapshot = await attempt.enter_async_context(self._index.snapshot(request.cluster))
-            partition = self._usable(request, await snapshot.partition(request.kind))
-            pending = [one for one in pending if not await has_arrived(one, snapshot, partition)]
-            if not pending:
-                return snapshot, partition
-            await attempt.aclose()
-            if time.monotonic() > deadline:
-                raise PassThrough("the caller's own write has not arrived")
-            await asyncio.sleep(_POLL)
-
-    def _usable(self, request: ReadRequest, partition: Partition | None) -> Partition:
-        if partition is None or not partition.live or partition.resource != request.resource:
-            raise PassThrough("the kind is not followed at present")
-        if self._wall() - partition.heard_at > self._max_age:
-            raise PassThrough("the collector has not been heard of for too long")
-        revision, match = request.parameters.get("resourceVersion", ""), request.parameters.get("resourceVersionMatch")
-        if match is not None and (match not in {"NotOlderThan", "Exact"} or not revision):
-            raise PassThrough("resourceVersionMatch without its revision")
-        if revision:
-            if not (revision.isascii() and revision.isdigit() and len(revision) < 20):
-                raise PassThrough("a revision that is no number")
-            if int(revision) > partition.revision or (match == "Exact" and int(revision) != partition.revision):
-                raise PassThrough("a revision that the index does not have")
-        return partition
 
     async def _list(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
         query, limit = self._query(request), _limit(request)
@@ -208,8 +150,24 @@ class KubernetesReads:
         return Reply(200, self._headers(partition), body)
 
     def _headers(self, partition: Partition) -> dict[str, str]:
-        age = max(0.0, self._wall() - partition.heard_at)
-        return {"Content-Type": _JSON, AGE_HEADER: f"{age:.1f}"}
+        return {"Content-Type": _JSON, AGE_HEADER: f"{self._current.age(partition):.1f}"}
+
+
+def _waits(request: ReadRequest) -> str | None:
+    """Whose writes have to be in the answer: nobody's, if the request says itself how new it has to be."""
+    return None if request.parameters.get("resourceVersion") or request.parameters.get("continue") else request.caller
+
+
+def _suits(request: ReadRequest, partition: Partition) -> None:
+    """Raises `PassThrough` if the partition is not at the revision that is asked for."""
+    revision, match = request.parameters.get("resourceVersion", ""), request.parameters.get("resourceVersionMatch")
+    if match is not None and (match not in {"NotOlderThan", "Exact"} or not revision):
+        raise PassThrough("resourceVersionMatch without its revision")
+    if revision:
+        if not (revision.isascii() and revision.isdigit() and len(revision) < 20):
+            raise PassThrough("a revision that is no number")
+        if int(revision) > partition.revision or (match == "Exact" and int(revision) != partition.revision):
+            raise PassThrough("a revision that the index does not have")
 
 
 async def _whole(snapshot: Snapshot, whole: Plan, partition: Partition, revision: int) -> AsyncGenerator[bytes]:

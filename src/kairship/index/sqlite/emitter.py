@@ -58,6 +58,11 @@ class Emitter:
         wanted = self._split(plan)
         self._source, self._source_arguments = self._lead(plan, wanted)
 
+    @property
+    def is_sorted_first(self) -> bool:
+        """Whether all is found before the first row is there: the others are only fetched."""
+        return self._leads and not self._is_walk
+
     def select(self) -> Statement | None:
         """Columns: kind, key, value sorted by, bare, body. None when nothing can match."""
         if self._impossible:
@@ -69,14 +74,14 @@ class Emitter:
         order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
         ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
         columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
-        limit, limits = ("", ()) if query.limit is None else (" LIMIT ?", (query.limit,))
+        source, limit = f"{self._source}{self._kind_source()}", -1 if query.limit is None else query.limit
         if self._is_walk or (query.limit is None and not self._leads):
-            sql = f"{columns} {self._source}{self._kind_source()} WHERE {where}{ordered}{limit}"
-            return Statement(sql, (*arguments, *limits))
-        # The rows are found first and fetched then: what is sorted has no bodies in it.
-        found = f"SELECT o.id FROM {self._source}{self._kind_source()} WHERE {where}{ordered}{limit}"  # noqa: S608
-        sql = f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id{self._kind_source()}{ordered}"
-        return Statement(sql, (*arguments, *limits))
+            sql = f"{columns} {source} WHERE {where}{ordered} LIMIT ?"
+            return Statement(sql, (*arguments, limit))
+        # The rows are found first, in their order, and fetched then: what is sorted has no bodies in it. The limit,
+        # also one of -1, keeps SQLite from making one query of the two; a cross join keeps to the order of its left.
+        found = f"SELECT o.id FROM {source} WHERE {where}{ordered} LIMIT ?"  # noqa: S608 - names from here
+        return Statement(f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id", (*arguments, limit))
 
     def count(self) -> Statement | None:
         if self._impossible:

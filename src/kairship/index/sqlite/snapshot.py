@@ -72,16 +72,18 @@ class SqliteSnapshot:
         return await self._in_brief(lambda: one(self._db, query, (kind, uid)) is not None)
 
     async def _batches(self, plan: Plan) -> AsyncGenerator[tuple[dict[int, str], list[_Found]]]:
-        run = self._in_brief if plan.is_walk else self._at_length
-
-        def start() -> tuple[dict[int, str], Iterator[_Found]]:
+        def start() -> tuple[dict[int, str], Iterator[_Found], list[_Found], bool]:
             emitter = Emitter(self._db, self._cluster, plan)
             statement = emitter.select()
-            return emitter.kinds, iter(()) if statement is None else each(self._db, *statement)
+            found = iter(()) if statement is None else each(self._db, *statement)
+            return emitter.kinds, found, _batch(found), emitter.is_sorted_first
 
-        kinds, found = await run(start)
-        while batch := await run(lambda: _batch(found)):
+        # Until the first row is there, everything may have to be looked at. From then on rows are fetched as they come.
+        kinds, found, batch, fetched = await (self._in_brief(start) if plan.is_walk else self._at_length(start))
+        run = self._in_brief if fetched or plan.is_walk else self._at_length
+        while batch:
             yield kinds, batch
+            batch = await run(lambda: _batch(found))
 
     async def _in_brief(self, work: Callable[[], T]) -> T:
         with typed_errors():
