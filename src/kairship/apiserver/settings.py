@@ -6,6 +6,7 @@ import msgspec
 
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.services import EXTERNAL, Offer
+from kairship.index.opening import IndexPlace
 from kairship.process.certificates import CertificateFiles
 
 
@@ -27,6 +28,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Without it, only loopback is served."""
     offers: tuple[Offer, ...] = (EXTERNAL,)
     """What the controller-manager of this plane can make."""
+    index: IndexPlace = IndexPlace()
+    """Where objects are read from. Without it they are read from the instances themselves."""
     workers: int = 1
     linger: float = 0.0
     """Seconds in which new connections are still accepted after it was said that there will be no more."""

@@ -78,7 +78,7 @@ class Worker:
             ops.serving(self._assignment.ops),
             asyncio.TaskGroup() as tasks,
         ):
-            assembly = Assembly(client, offers=self._settings.offers, metrics=metrics)
+            assembly = Assembly(client, offers=self._settings.offers, index=self._settings.index, metrics=metrics)
             entrance = Entrance(
                 assembly.registry,
                 authenticator=AdminToken(self._settings.admin_token),

@@ -66,6 +66,7 @@ def process(
             f"--tls-cert={pair.cert}",
             f"--tls-key={pair.key}",
             *(f"--karmada-version={version}" for version in versions),
+            f"--index={home.index}",
             f"--workers={_WORKERS}",
         ),
         cwd=str(home.roles),

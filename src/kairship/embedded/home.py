@@ -4,6 +4,7 @@
     planes/       a folder for each control plane, named by UID
     roles/        kubeconfigs and tokens of the plane's own processes
     backups/      backups of instances
+    index/        copies of objects for reading; can be deleted, and fills itself again
     kubeconfig    for people: a context for every control plane
     supervisor/   the supervisor's own
     logs/         what the processes write
@@ -31,8 +32,8 @@ ROOM_TO_CREATE = 1024**3
 ROOM_TO_START = 128 * 1024**2
 
 _RECORD, _LOCK, _KUBECONFIG = "plane.json", "lock", "kubeconfig"
-_PLANES, _ROLES, _BACKUPS = "planes", "roles", "backups"
-_FOLDERS = (_PLANES, _ROLES, _BACKUPS, "supervisor", "logs")
+_PLANES, _ROLES, _BACKUPS, _INDEX = "planes", "roles", "backups", "index"
+_FOLDERS = (_PLANES, _ROLES, _BACKUPS, _INDEX, "supervisor", "logs")
 _OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", *_FOLDERS, _LOCK)
 _NOBODYS = ("lost+found",)
 
@@ -87,6 +88,10 @@ class Home:
     @property
     def backups(self) -> Path:
         return self.root / _BACKUPS
+
+    @property
+    def index(self) -> Path:
+        return self.root / _INDEX
 
     @property
     def is_default(self) -> bool:

@@ -15,7 +15,7 @@ from kairship.index.current import Current, Moment, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
-from kairship.index.reads import KubernetesReads, ReadRequest, Reply
+from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest, Reply
 from kairship.index.records import BadObjectError, Intake, Record, revision
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.splice import Splicer, WatchReply, WatchRequest
@@ -32,6 +32,7 @@ from kairship.index.store import (
 from kairship.index.writes import Note, WriteLog, Written
 
 __all__ = [
+    "AGE_HEADER",
     "BadObjectError",
     "BadSelectorError",
     "BadTokenError",

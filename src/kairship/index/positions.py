@@ -60,7 +60,7 @@ class PageTokens:
             raise BadTokenError("the continue token is damaged") from error
 
     def _sign(self, body: bytes, query: Query, caller: str) -> bytes:
-        asked = msgspec.structs.replace(query, after=None, limit=None)
+        asked = msgspec.structs.replace(query, after=None, limit=None, skip=0)
         context = msgspec.json.encode([caller, asked], order="deterministic")
         message = hashlib.sha256(context).digest() + body
         return hmac.digest(self._key, message, "sha256")[:_SIGNATURE]

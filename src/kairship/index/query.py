@@ -67,6 +67,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     sort: Sort = Sort.KEY
     descending: bool = False
     limit: int | None = None
+    skip: int = 0
+    """So many rows from the beginning are left out. They are looked at all the same: `after` is better for going on."""
     after: Position | None = None
     declared_fields: tuple[str, ...] = ()
     """The selectable fields of the custom resource that is asked for."""

@@ -1,8 +1,10 @@
 """All services, put together over the global cluster and the pool of instances."""
 
+import asyncio
 from collections.abc import Sequence
 
 from kairship.apiserver.services.cluster import ClusterService
+from kairship.apiserver.services.collected import CollectedClusters
 from kairship.apiserver.services.instance import InstanceService
 from kairship.apiserver.services.instance.part import Settings
 from kairship.apiserver.services.kinds.apps import AppsService
@@ -11,7 +13,8 @@ from kairship.apiserver.services.kinds.policies import POLICIES
 from kairship.apiserver.services.offers import Offer, Offers
 from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Pool, Reach
-from kairship.apiserver.services.resources import LiveReader, Operations, ResourceService
+from kairship.apiserver.services.resources import IndexReader, LiveReader, NotedWrites, Operations, ResourceService
+from kairship.index.opening import IndexAccess, IndexPlace
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
 
@@ -28,11 +31,14 @@ class Services:
         metrics: Metrics,
         offers: Sequence[Offer],
         settings: Settings | None = None,
+        index: IndexPlace | None = None,
     ) -> None:
         """`client` is that of the global cluster, `offers` what the controller-manager there can make."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
-        reach = Reach(pool)
-        operations = Operations(LiveReader(reach), reach, clock)
+        self._index = IndexAccess(index or IndexPlace())
+        reach, collected = Reach(pool), CollectedClusters(self._own)
+        reader = IndexReader(self._index.current, collected, LiveReader(reach))
+        operations = Operations(reader, NotedWrites(self._index.current, collected), reach, clock)
         self._services: dict[str, object] = {
             "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
             "Cluster": ClusterService(self._own, reach, clock),
@@ -42,8 +48,10 @@ class Services:
         }
 
     async def run(self) -> None:
-        """Follow what services read from memory. Until cancelled."""
-        await self._own.run()
+        """Follow what services read from memory, and open the index. Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._own.run())
+            tasks.create_task(self._index.run())
 
     async def wait_synced(self) -> None:
         """Before this, everything is read from the API server: slower, not wrong."""

@@ -69,6 +69,8 @@ class Emitter:
         )
         if query.limit is not None:
             sql += f" LIMIT {self._bind(query.limit)}::bigint"
+        if query.skip:
+            sql += f" OFFSET {self._bind(query.skip)}::bigint"
         return sql, self._arguments
 
     def count(self) -> tuple[str, list[Any]]:

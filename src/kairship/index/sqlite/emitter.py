@@ -76,12 +76,14 @@ class Emitter:
         columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
         source, limit = f"{self._source}{self._kind_source()}", -1 if query.limit is None else query.limit
         if self._is_walk or (query.limit is None and not self._leads):
-            sql = f"{columns} {source} WHERE {where}{ordered} LIMIT ?"
-            return Statement(sql, (*arguments, limit))
+            sql = f"{columns} {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"
+            return Statement(sql, (*arguments, limit, query.skip))
         # The rows are found first, in their order, and fetched then: what is sorted has no bodies in it. The limit,
         # also one of -1, keeps SQLite from making one query of the two; a cross join keeps to the order of its left.
-        found = f"SELECT o.id FROM {source} WHERE {where}{ordered} LIMIT ?"  # noqa: S608 - names from here
-        return Statement(f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id", (*arguments, limit))
+        found = f"SELECT o.id FROM {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"  # noqa: S608 - names from here
+        return Statement(
+            f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id", (*arguments, limit, query.skip)
+        )
 
     def count(self) -> Statement | None:
         if self._impossible:

@@ -5,13 +5,16 @@ name of its own, the pointer is renamed into place, and the old file is removed;
 """
 
 import os
+import secrets
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from kairship.index.store import NoSuchClusterError
 
 _POINTER = "current"
+_PAGE_TOKENS = "page-tokens.key"
 
 
 def folder(root: Path, cluster: str) -> Path:
@@ -74,6 +77,20 @@ def point_to(file: Path) -> None:
     for other in file.parent.glob("*.db*"):
         if not other.name.startswith(file.name):
             other.unlink(missing_ok=True)
+
+
+def page_token_key(root: Path) -> bytes:
+    """The same for every process that uses this folder."""
+    file = root / _PAGE_TOKENS
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not file.exists():
+        partial = root / f".{_PAGE_TOKENS}.{secrets.token_hex(4)}"
+        partial.touch(mode=0o600)
+        partial.write_bytes(secrets.token_bytes(32))
+        with suppress(FileExistsError):  # another process was faster, and its key is the one
+            file.hardlink_to(partial)
+        partial.unlink()
+    return file.read_bytes()
 
 
 def remove_cluster(root: Path, cluster: str) -> None:

@@ -7,10 +7,12 @@ is used, the cluster's pointer is looked at: after a change of file the old conn
 import heapq
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from kairship.index.query import Plan
 from kairship.index.sqlite import files, schema
@@ -46,7 +48,9 @@ class SqliteIndex:
 
     async def page(self, plan: Plan) -> list[Row]:
         """Every cluster gives its first rows in order; merged, they are the first rows of all."""
-        limit, pages = plan.query.limit, []
+        limit, skip, pages = plan.query.limit, plan.query.skip, []
+        each = msgspec.structs.replace(plan.query, skip=0, limit=None if limit is None else limit + skip)
+        plan = Plan(each, plan.conditions)
         for cluster in plan.scopes_by_cluster():
             try:
                 async with self.snapshot(cluster) as snapshot, aclosing(snapshot.rows(plan)) as batches:
@@ -54,7 +58,7 @@ class SqliteIndex:
             except NoSuchClusterError:
                 continue
         rows = heapq.merge(*pages, key=_order, reverse=plan.query.descending)
-        return [row for row, _ in zip(rows, range(limit), strict=False)] if limit is not None else list(rows)
+        return list(islice(rows, skip, None if limit is None else skip + limit))
 
     async def count(self, plan: Plan) -> int:
         total = 0

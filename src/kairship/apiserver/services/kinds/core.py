@@ -4,7 +4,6 @@ from typing import Any
 
 from kairship.apiserver.services.kinds import events, pods
 from kairship.apiserver.services.listing import Order, Window, is_descending
-from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources import Operations, Query
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.gen.kairship.core.v1alpha1.event_pb import (
@@ -87,5 +86,5 @@ class CoreService:
             filters=[holds for holds in filters if holds is not None],
             **others,
         )
-        found = await self._operations.reader.query(query, timeout=patience(call))
+        found = await self._operations.reader.query(query, call)
         return list(found.items), query.window.pagination(found.total)
