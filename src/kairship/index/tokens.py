@@ -1,4 +1,5 @@
-"""Tokens: what an object can be found by, as text. `label`, `field` and `owner` tokens share one inverted index.
+"""Tokens: what an object can be found by, as text. Those of labels, fields, owners, images and of the namespace share
+one inverted index.
 
 A label gives two, its key and its key with the value, so that every operator of a selector is a question about
 tokens. The separator can be in no label key and in no field path. A text too long for the indexes of a database
@@ -8,7 +9,7 @@ stands in by its digest: equal texts have equal tokens, and nobody reads a token
 import hashlib
 from collections.abc import Iterator, Mapping
 
-LABEL, _FIELD, _OWNER = "l:", "f:", "o:"
+LABEL, IMAGE, NAMESPACE, _FIELD, _OWNER = "l:", "i:", "n:", "f:", "o:"
 _LONGEST = 600
 
 
@@ -32,6 +33,14 @@ def field_token(path: str, value: str) -> str:
 
 def owner_token(uid: str) -> str:
     return _bounded(f"{_OWNER}{uid}")
+
+
+def image_token(image: str) -> str:
+    return _bounded(f"{IMAGE}{image}")
+
+
+def namespace_token(namespace: str) -> str:
+    return _bounded(f"{NAMESPACE}{namespace}")
 
 
 def _bounded(text: str) -> str:

@@ -175,6 +175,7 @@ class SqliteWriter:
                 (part, record.key, record.namespace, record.name, *values),
             )
             number, before = self._db.last_insert_rowid(), set[int]()
+            self._db.execute("INSERT INTO trigram(rowid, name) VALUES (?, ?)", (number, record.name))
         else:
             number, old_epoch, old_revision, old_uid, old_tokens = old
             if (old_epoch, old_revision) > (epoch, record.revision):
@@ -199,6 +200,7 @@ class SqliteWriter:
 
     def _remove(self, part: int, number: int, uid: str, tokens: bytes) -> None:
         self._db.execute("DELETE FROM obj WHERE id = ?", (number,))
+        self._db.execute("DELETE FROM trigram WHERE rowid = ?", (number,))
         self._unpost(number, set(array("q", tokens)))
         self._bury(part, uid)
 
