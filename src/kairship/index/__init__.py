@@ -2,6 +2,7 @@
 
     Intake, Record         from an object's bytes to what is stored of it
     Query, plan            one question over any kinds and clusters, restricted to what the caller may see
+    Search                 words, as a person types them, over everything
     Writer, Index          what a database has to do; `sqlite` and `postgres` do it
     Current                whether the index can answer now, for this caller; else somebody else has to
     KubernetesReads        GET and LIST as an API server answers them, out of the index
@@ -17,6 +18,7 @@ from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
 from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest, Reply
 from kairship.index.records import BadObjectError, Intake, Record, revision
+from kairship.index.search import Hit, Rank, Search, SearchPosition, words_of
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.splice import Splicer, WatchReply, WatchRequest
 from kairship.index.store import (
@@ -39,6 +41,7 @@ __all__ = [
     "BrokenIndexError",
     "Change",
     "Current",
+    "Hit",
     "Index",
     "Intake",
     "KubernetesReads",
@@ -52,11 +55,14 @@ __all__ = [
     "Plan",
     "Position",
     "Query",
+    "Rank",
     "ReadRequest",
     "Record",
     "Reply",
     "Row",
     "Scope",
+    "Search",
+    "SearchPosition",
     "Snapshot",
     "Sort",
     "Splicer",
@@ -71,4 +77,5 @@ __all__ = [
     "plan",
     "refuse_partial",
     "revision",
+    "words_of",
 ]

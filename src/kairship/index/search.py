@@ -77,12 +77,6 @@ class Hit(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class SearchCounts(msgspec.Struct, frozen=True):
-    """How many are found, by the uid of the cluster and the kind."""
-
-    of: dict[tuple[str, str], int]
-
-
 def words_of(text: str) -> tuple[str, ...]:
     """Raises `BadSelectorError` for what is no text."""
     if "\0" in text or len(text) > _LONGEST:

@@ -13,6 +13,7 @@ import msgspec
 
 from kairship.index.query import Plan, Position
 from kairship.index.records import Record
+from kairship.index.search import Hit, Search
 from kairship.kube import Resource
 
 
@@ -87,6 +88,15 @@ class Index(Protocol):
         """At most `limit` rows over all clusters of the plan. A cluster that is not there has none."""
 
     async def count(self, plan: Plan) -> int: ...
+
+    async def search(self, asked: Search) -> list[Hit]:
+        """The first of what is found over all clusters in the scopes. A cluster that is not there has nothing."""
+
+    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+        """How many are found, by cluster and kind, wherever a page begins."""
+
+    async def partitions(self, cluster: str) -> list[Partition]:
+        """How far the index has come with each kind of a cluster. Raises as `snapshot` does."""
 
 
 class Writer(Protocol):

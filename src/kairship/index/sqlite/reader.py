@@ -4,22 +4,26 @@ Connections are read-only and pooled, a few per cluster; one serves one snapshot
 is used, the cluster's pointer is looked at: after a change of file the old connections are closed.
 """
 
+import asyncio
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
 
 from kairship.index.query import Plan
+from kairship.index.search import Hit, Search
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.briefly import BUSY_MS, Briefly
 from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed_errors
 from kairship.index.sqlite.threads import in_thread
-from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Snapshot
+from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
+
+T = TypeVar("T")
 
 _IDLE_PER_CLUSTER = 8
 # A third less CPU for large lists. The writer never shortens a file, so what is mapped stays there.
@@ -35,7 +39,7 @@ class SqliteIndex:
         self._idle: dict[str, tuple[Path, list[apsw.Connection]]] = {}
 
     @asynccontextmanager
-    async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
+    async def snapshot(self, cluster: str) -> AsyncIterator[SqliteSnapshot]:
         async with self._connection(cluster) as db:
             db.execute("BEGIN")
             yield SqliteSnapshot(db, cluster, self._briefly)
@@ -69,6 +73,40 @@ class SqliteIndex:
             except NoSuchClusterError:
                 continue
         return total
+
+    async def search(self, asked: Search) -> list[Hit]:
+        """As `page`: every cluster gives its first."""
+
+        async def of_cluster(snapshot: SqliteSnapshot) -> list[Hit]:
+            return await snapshot.search(asked)
+
+        found = await self._in_each({scope.cluster for scope in asked.scopes}, of_cluster)
+        return list(islice(heapq.merge(*found.values(), key=lambda hit: hit.position), asked.limit))
+
+    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+        async def of_cluster(snapshot: SqliteSnapshot) -> dict[str, int]:
+            return await snapshot.search_counts(asked)
+
+        found = await self._in_each({scope.cluster for scope in asked.scopes}, of_cluster)
+        return {(cluster, kind): count for cluster, counts in found.items() for kind, count in counts.items()}
+
+    async def partitions(self, cluster: str) -> list[Partition]:
+        async with self.snapshot(cluster) as snapshot:
+            return await snapshot.partitions()
+
+    async def _in_each(self, clusters: Iterable[str], work: Callable[[SqliteSnapshot], Awaitable[T]]) -> dict[str, T]:
+        """Of all clusters at once; those that are not there are left out."""
+
+        async def one(cluster: str) -> T | None:
+            try:
+                async with self.snapshot(cluster) as snapshot:
+                    return await work(snapshot)
+            except NoSuchClusterError:
+                return None
+
+        named = sorted(clusters)
+        found = await asyncio.gather(*(one(cluster) for cluster in named))
+        return {cluster: answer for cluster, answer in zip(named, found, strict=True) if answer is not None}
 
     def close(self) -> None:
         for _, connections in self._idle.values():

@@ -30,7 +30,7 @@ CREATE INDEX obj_name ON obj(part, name, key);
 CREATE INDEX obj_created ON obj(part, created, key);
 CREATE INDEX obj_any ON obj(name, part, ns);
 CREATE VIRTUAL TABLE trigram USING fts5(name, tokenize='trigram', detail='none', content='', contentless_delete=1);
-CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(part, text));
+CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(text, part));
 CREATE TABLE post(tok INTEGER NOT NULL, obj INTEGER NOT NULL, PRIMARY KEY(tok, obj)) WITHOUT ROWID;
 CREATE TABLE tomb(uid TEXT NOT NULL, part INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY(uid, part)) WITHOUT ROWID;
 CREATE INDEX tomb_at ON tomb(at);

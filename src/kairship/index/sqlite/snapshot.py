@@ -9,8 +9,10 @@ import apsw
 import msgspec
 
 from kairship.index.query import Plan
+from kairship.index.search import Hit, Search
 from kairship.index.sqlite.briefly import Briefly, patiently
 from kairship.index.sqlite.emitter import Emitter
+from kairship.index.sqlite.searching import Searching
 from kairship.index.sqlite.statements import each, one, rows
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
 from kairship.kube import Resource
@@ -66,6 +68,16 @@ class SqliteSnapshot:
             return int(number)
 
         return await self._at_length(count)
+
+    async def partitions(self) -> list[Partition]:
+        sql = f"SELECT {_PARTITION} FROM part k, alive a"  # noqa: S608 - columns from here
+        return [_partition(*found) for found in await self._in_brief(lambda: rows(self._db, sql))]
+
+    async def search(self, asked: Search) -> list[Hit]:
+        return await self._at_length(lambda: Searching(self._db, self._cluster, asked).page())
+
+    async def search_counts(self, asked: Search) -> dict[str, int]:
+        return await self._at_length(lambda: Searching(self._db, self._cluster, asked).counts())
 
     async def buried(self, kind: str, uid: str) -> bool:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"
