@@ -51,3 +51,8 @@ def _bounded(text: str) -> str:
 
 def is_owner(token: str) -> bool:
     return token.startswith(_OWNER)
+
+
+def is_searched(token: str) -> bool:
+    """Whether searches look into its text: labels with their value, images, namespaces."""
+    return token.startswith((IMAGE, NAMESPACE)) or (token.startswith(LABEL) and "=" in token)

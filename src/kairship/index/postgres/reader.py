@@ -8,7 +8,9 @@ import msgspec
 
 from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
+from kairship.index.postgres.searching import Searching
 from kairship.index.query import Plan
+from kairship.index.search import Hit, Search
 from kairship.index.store import Partition, Row, Snapshot
 from kairship.kube import Resource
 
@@ -99,6 +101,18 @@ class PostgresIndex:
     async def count(self, plan: Plan) -> int:
         async with self._moment() as connection:
             return await _count(connection, await _emitter(connection, plan, list(plan.scopes_by_cluster())))
+
+    async def search(self, asked: Search) -> list[Hit]:
+        async with self._moment() as connection:
+            return await (await Searching.begin(connection, asked)).page()
+
+    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+        async with self._moment() as connection:
+            return await (await Searching.begin(connection, asked)).counts()
+
+    async def partitions(self, cluster: str) -> list[Partition]:
+        with typed_errors():
+            return [_partition(row) for row in await self._pool.fetch(f"SELECT {_STATE} WHERE k.cluster = $1", cluster)]
 
     @asynccontextmanager
     async def _moment(self) -> AsyncIterator[Connection]:

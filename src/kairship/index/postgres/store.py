@@ -33,7 +33,7 @@ class PostgresStore:
     @classmethod
     async def open(cls, url: str, *, connections: int = 10, wall: Callable[[], float] = time.time) -> Self:
         """Raises `BrokenIndexError`, whose text has nothing of the `url`: it carries a password."""
-        settings = {"search_path": schema.SCHEMA, "statement_timeout": _STATEMENT_MS}
+        settings = {"search_path": f"{schema.SCHEMA}, public", "statement_timeout": _STATEMENT_MS}
         with typed_errors():
             locks = await asyncpg.connect(url, timeout=_CONNECT_TIMEOUT, command_timeout=_TIMEOUT)
             await schema.ensure(locks)
@@ -73,7 +73,7 @@ class PostgresStore:
         """Everything of a cluster that is no more."""
         with typed_errors():
             async with self._pool.acquire() as connection, connection.transaction():
-                for table in ("obj", "tomb"):
+                for table in ("obj", "tomb", "word"):
                     await connection.execute(
                         f"DELETE FROM {table} USING part WHERE part.id = {table}.part AND part.cluster = $1",  # noqa: S608
                         cluster,

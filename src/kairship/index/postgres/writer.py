@@ -18,6 +18,7 @@ from kairship.index.postgres.emitter import stored_token
 from kairship.index.postgres.schema import CLOCK
 from kairship.index.records import Record
 from kairship.index.store import BrokenIndexError, Change
+from kairship.index.tokens import is_searched
 from kairship.kube import Resource
 
 _TOMB_KEPT = 600.0
@@ -36,6 +37,16 @@ INSERT INTO tomb SELECT $1, uid, $3 FROM gone GROUP BY uid ON CONFLICT (part, ui
 _BURY_REPLACED = """
 INSERT INTO tomb SELECT $1, uid, $4 FROM obj WHERE part = $1 AND key = ANY($2) AND NOT uid = ANY($3) GROUP BY uid
 ON CONFLICT (part, uid) DO UPDATE SET at = excluded.at
+"""
+_NOTE_WORDS = "INSERT INTO word SELECT $1, unnest($2::text[]), $3 ON CONFLICT DO NOTHING"
+# A few with every sign of life: those that nobody has any more are dropped, whatever the length of their time.
+_CHECK_WORDS = """
+WITH due AS (
+  SELECT w.part, w.text, EXISTS (SELECT 1 FROM obj o WHERE o.tok @> ARRAY[w.part || '/' || w.text]) AS used
+  FROM word w JOIN part k ON k.id = w.part WHERE k.cluster = $1 ORDER BY w.checked LIMIT 50
+), gone AS (
+  DELETE FROM word w USING due WHERE (w.part, w.text) = (due.part, due.text) AND NOT due.used
+) UPDATE word w SET checked = $2 FROM due WHERE (w.part, w.text) = (due.part, due.text) AND due.used
 """
 _AFTER_ALL = 2**63 - 1
 
@@ -99,6 +110,7 @@ class PostgresWriter:
         async with self._transaction() as connection:
             part, _ = await self._part(connection, resource)
             await connection.execute(_BURY_GONE, part, _AFTER_ALL, self._wall())
+            await connection.execute("DELETE FROM word WHERE part = $1", part)
             await connection.execute("DELETE FROM part WHERE id = $1", part)
 
     async def expire(self, resource: Resource, created_before: int) -> None:
@@ -122,6 +134,7 @@ class PostgresWriter:
                 "DELETE FROM tomb USING part WHERE part.id = tomb.part AND part.cluster = $1 AND tomb.at < $2",
                 *(self._cluster, now - _TOMB_KEPT),
             )
+            await connection.execute(_CHECK_WORDS, self._cluster, now)
 
     async def close(self) -> None:
         """Nothing of its own is open: the pool is the store's."""
@@ -153,6 +166,9 @@ class PostgresWriter:
                 for record in records
             ],
         )
+
+        words = {token for record in records for token in record.tokens if is_searched(token)}
+        await connection.execute(_NOTE_WORDS, part, sorted(words), self._wall())
 
     async def _delete(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> None:
         await connection.executemany(
