@@ -24,9 +24,11 @@ import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from kairship.access import Authoriser, Binding, Freshness, Holdings, KnownInstances, Role, permissions_of
+from kairship.access.bindings import BindingSpec
 from kairship.apiserver.auditing import LoggedAudit
-from kairship.apiserver.authentication import AdminToken
-from kairship.apiserver.authorisation import AdminOnly
+from kairship.apiserver.authentication import ADMIN, AdminToken
+from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.tracing import NoTracing
@@ -43,6 +45,10 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.process.logs import log_as_json
+from kairship.reconcile import Metadata, SystemClock
+from kairship.resources import ScopeLevel, SubjectKind
+from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
+from kairship.resources.access_binding import Role as BoundRole
 from kairship.rpc.calls import Call
 from kairship.rpc.registry import Registry
 from kairship.wire import write
@@ -87,12 +93,27 @@ class Instances:
             yield WatchInstancesResponse(instance=self._all.items[0])
 
 
+def rights_of_administrator() -> Authoriser:
+    holdings, freshness = Holdings(), Freshness(SystemClock())
+    spec = BindingSpec(
+        subject=Subject(kind=SubjectKind.USER, id=ADMIN.id),
+        role=BoundRole(id=Role.PLATFORM_ADMIN.id),
+        scope=Scope(level=ScopeLevel.PLATFORM),
+        origin=Origin(kind=OriginKind.PLATFORM),
+        sequence=1,
+        permissions=permissions_of(Role.PLATFORM_ADMIN),
+    )
+    holdings.put(Binding(metadata=Metadata(name="administrator"), spec=spec))
+    freshness.in_contact()
+    return Authoriser(holdings, KnownInstances(), freshness)
+
+
 async def serve_entrance(folder: Path) -> None:
     log_as_json()
     entrance = Entrance(
         Registry({"kairship.v1alpha1.Instance": Instances()}),
         authenticator=AdminToken(folder / "token"),
-        authorizer=AdminOnly(),
+        authorizer=Gatekeeper(rights_of_administrator()),
         audit=LoggedAudit(),
         limits=Limits(),
         metrics=CollectorRegistry(),

@@ -32,8 +32,10 @@ async def over_rest(client: Client, method: Method) -> int:
 
 async def over_grpc(client: Client, method: Method) -> grpc.StatusCode:
     call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(method.path)
+    places = [field for field in (method.instance, method.namespace, method.workspace) if field]
+    request = method.request(**dict.fromkeys(places, "nothing"))
     try:
-        async for _ in call(b"", metadata=client.metadata, timeout=20):
+        async for _ in call(request.to_binary(), metadata=client.metadata, timeout=20):
             break
     except grpc.aio.AioRpcError as error:
         return error.code()

@@ -3,9 +3,20 @@
 import itertools
 from collections.abc import Iterable
 
-from kairship.access import Binding, Role, permissions_of
+from kairship.access import (
+    Authoriser,
+    Binding,
+    Caller,
+    Freshness,
+    Holdings,
+    KnownInstances,
+    Role,
+    Verdict,
+    permissions_of,
+)
 from kairship.access.bindings import BindingSpec
 from kairship.reconcile import Metadata
+from kairship.reconcile.testing import FakeClock
 from kairship.resources import ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
 from kairship.resources.access_binding import Role as RoleField
@@ -41,3 +52,20 @@ def bind(
             revoked=revoked,
         ),
     )
+
+
+class World:
+    """The instances east and west, and who may do what there."""
+
+    def __init__(self, *bindings: Binding) -> None:
+        self.clock = FakeClock()
+        self.holdings = Holdings()
+        self.instances = KnownInstances({name: f"uid-{name}" for name in ("east", "west")})
+        self.freshness = Freshness(self.clock)
+        self.freshness.in_contact()
+        self.authoriser = Authoriser(self.holdings, self.instances, self.freshness)
+        for binding in bindings:
+            self.holdings.put(binding)
+
+    def ask(self, who: str, permission: str, instance: str, namespace: str | None = None) -> Verdict:
+        return self.authoriser.on_instance(Caller(who), permission, instance, namespace)

@@ -12,18 +12,22 @@ import grpc
 from prometheus_client import CollectorRegistry
 from protobuf import Message
 
+from kairship.access import Role
 from kairship.apiserver.auditing import Audit, LoggedAudit
 from kairship.apiserver.authentication import ADMIN
-from kairship.apiserver.authorisation import AdminOnly
+from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.rest import Page
+from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import NoTracing, Tracing
 from kairship.gen.google.rpc.status_pb import Status
 from kairship.process.certificates import ServerCertificate
 from kairship.rpc.calls import Caller, Envelope
-from kairship.rpc.errors import Unauthenticated
+from kairship.rpc.errors import ApiError, Unauthenticated
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, methods
+from support.bindings import World, bind, on
 
 BASE = "/apis/kairship.io/v1alpha1"
 TOKEN = "admin"
@@ -31,18 +35,22 @@ METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for m
 
 
 class ByName:
-    """The token is the name: the administrator, or somebody without any right."""
+    """The token is the name, of the administrator or of somebody else, and after `%` a group: ann%team."""
 
     async def authenticate(self, envelope: Envelope) -> Caller:
         token = envelope.headers.get("authorization", "").removeprefix("Bearer ")
         if not token:
             raise Unauthenticated("there is no token")
-        return ADMIN if token == TOKEN else Caller(id=token, name=token)
+        name, *groups = token.split("%")
+        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups))
 
 
 class EverybodyMay:
     def authorize(self, call: object, request: object) -> None:
         pass
+
+    def objection(self, call: object, request: object) -> Callable[[], ApiError | None]:
+        return lambda: None
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ class Running:
     rest_url: str
     grpc_address: str
     metrics: CollectorRegistry
+    streams: Streams
 
 
 @asynccontextmanager
@@ -124,20 +133,25 @@ async def running(
     *,
     limits: Limits | None = None,
     everybody_may: bool = False,
+    world: World | None = None,
+    receivers: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
     grace: float = 5.0,
 ) -> AsyncIterator[Running]:
+    """Without a `world`, the administrator may do everything and nobody else anything."""
+    rights = world or World(bind(ADMIN.id, Role.PLATFORM_ADMIN, on()))
     metrics = CollectorRegistry()
     entrance = Entrance(
         Registry(services or {}),
         authenticator=ByName(),
-        authorizer=EverybodyMay() if everybody_may else AdminOnly(),
+        authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
         audit=audit or LoggedAudit(),
         limits=limits or Limits(),
         metrics=metrics,
         tracing=tracing or NoTracing(),
+        receivers=receivers,
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
@@ -151,4 +165,4 @@ async def running(
                 aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,
                 grpc.aio.insecure_channel(address) as channel,
             ):
-                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics)
+                yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics, entrance.streams)

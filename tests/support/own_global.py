@@ -14,7 +14,7 @@ from functools import partial
 from kairship import resources
 from kairship.controllers import rbac
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
-from kairship.embedded import EmbeddedPlane
+from kairship.embedded import EmbeddedPlane, administrator
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, KubeError, kinds
 from kairship.reconcile import resource_of
@@ -66,6 +66,7 @@ async def _install(client: Client) -> None:
             await _until_it_works(partial(client.list, resource_of(definition)))
         for policy in resources.admission_policies():
             await _until_it_works(partial(client.apply_object, policy, field_manager=_MANAGER))
+        await administrator.ensure(client)
         for manifest in rbac.manifests():
             await _until_it_works(partial(client.apply_object, manifest, field_manager=_MANAGER))
 

@@ -24,6 +24,7 @@ from kairship.resources import DriverName
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, Code, of_exception
 from kairship.rpc.registry import Registry
+from kairship.rpc.sight import EVERYTHING
 from kairship.wire import methods, violations
 from support.our_kinds import SERVED
 from support.own_global import identity
@@ -48,6 +49,8 @@ class Api:
         self.pool = pool
         self.warnings: list[str] = []
         """Of the last call."""
+        self.sight = EVERYTHING
+        """What the next calls are about."""
         self._registry = registry
 
     async def __call__(self, name: str, reply: type[M], /, **fields: Any) -> M:
@@ -75,7 +78,8 @@ class Api:
 
     def _prepare(self, name: str, fields: dict[str, Any]) -> tuple[Any, Call, Any]:
         method = _METHODS[name]
-        call = Call(request_id="test", caller=ALICE, method=method, deadline=time.monotonic() + PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        call = Call(request_id="test", caller=ALICE, method=method, deadline=deadline, sight=self.sight)
         request = method.request(**fields)
         assert not list(violations(request)), "the entrance would refuse this"
         return method, call, request

@@ -13,12 +13,11 @@ from kairship.access.authoriser import Authoriser, KnownInstances
 from kairship.access.bindings import Binding
 from kairship.access.callers import Caller
 from kairship.access.catalogue import products
-from kairship.access.decisions import Explanation, Reach, Verdict
+from kairship.access.decisions import Explanation, Verdict
 from kairship.access.feed import Feed
 from kairship.access.freshness import Freshness
 from kairship.access.gate import Gate
 from kairship.access.holdings import Holdings
-from kairship.access.namespaces import is_reserved
 from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.roles import Role
 from kairship.access.rules import Rule
@@ -39,11 +38,9 @@ __all__ = [
     "Holdings",
     "KnownInstances",
     "Permission",
-    "Reach",
     "Role",
     "Rule",
     "Verdict",
-    "is_reserved",
     "permission_for",
     "permission_for_path",
     "permissions",

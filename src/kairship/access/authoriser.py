@@ -9,12 +9,13 @@ from typing import Protocol
 
 from kairship.access import namespaces, places
 from kairship.access.callers import Caller
-from kairship.access.decisions import Explanation, Reach, Verdict
+from kairship.access.decisions import Explanation, Verdict
 from kairship.access.freshness import Freshness
 from kairship.access.holdings import Holdings
 from kairship.access.places import PLATFORM, Place
 from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.table import permissions
+from kairship.resources import Reach
 
 _ON_PLATFORM: tuple[Place, ...] = (PLATFORM,)
 _TABLE = permissions()
@@ -89,12 +90,14 @@ class Authoriser:
         return verdict
 
     def on_instance(self, caller: Caller, permission: str, instance: str, namespace: str | None = None) -> Verdict:
-        """On an instance, or on one namespace of it."""
+        """On an instance, or on one namespace of it.
+
+        One that is not known here may have been made a moment ago: whoever has the right on the whole platform is
+        not told otherwise by somebody who only heard less.
+        """
         uid = self._instances.uid(instance)
-        if uid is None:
-            return self._trusting(permission, Verdict.HIDDEN)
         verdict = self._decide(caller, permission, _places(uid, namespace))
-        if verdict is Verdict.FORBIDDEN and not self._sees(caller, uid):
+        if verdict is Verdict.FORBIDDEN and (uid is None or not self._sees(caller, uid)):
             return Verdict.HIDDEN
         if verdict is Verdict.ALLOWED and namespace is not None and namespaces.is_reserved(namespace):
             return self._decide(caller, namespaces.NEEDED, _places(uid, None))
@@ -116,7 +119,7 @@ class Authoriser:
 
     def reach(self, caller: Caller, permission: str) -> Reach:
         """Where the caller holds a permission. Nothing, if bindings cannot be trusted for it."""
-        if not self._within_token(caller, permission) or not self._trusted(permission):
+        if not self._within_token(caller, permission) or not self.trusts(permission):
             return Reach()
         whole: set[str] = set()
         parts: dict[str, set[str]] = {}
@@ -135,7 +138,7 @@ class Authoriser:
 
     def workspaces(self, caller: Caller, permission: str) -> frozenset[str] | None:
         """The workspaces on which the caller holds a permission; None for all."""
-        if not self._within_token(caller, permission) or not self._trusted(permission):
+        if not self._within_token(caller, permission) or not self.trusts(permission):
             return frozenset()
         found = set(self._holdings.places(caller, permission))
         return None if PLATFORM in found else frozenset(name for kind, name, _ in found if kind == "workspace")
@@ -153,8 +156,7 @@ class Authoriser:
             verdict, held = self.on_platform(caller, permission), _ON_PLATFORM
         else:
             verdict = self.on_instance(caller, permission, instance, namespace)
-            uid = self._instances.uid(instance)
-            held = () if uid is None or verdict is Verdict.HIDDEN else _places(uid, namespace)
+            held = () if verdict is Verdict.HIDDEN else _places(self._instances.uid(instance), namespace)
         defined = _TABLE.get(permission)
         return Explanation(
             verdict=verdict,
@@ -163,6 +165,11 @@ class Authoriser:
             role=defined.role if defined else None,
             outside_token=not self._within_token(caller, permission),
         )
+
+    def trusts(self, permission: str) -> bool:
+        """Whether bindings are current enough to decide about this permission."""
+        defined = _TABLE.get(permission)
+        return self._freshness.trusts(delicate=defined is not None and defined.delicate)
 
     def _of_need(
         self, caller: Caller, instance: str, need: str | Everyone | None, request: Attributes | None
@@ -195,17 +202,15 @@ class Authoriser:
 
     def _trusting(self, permission: str, verdict: Verdict) -> Verdict:
         """A refusal too may rest on what is out of date, and says so: the caller should come back, not give up."""
-        return verdict if self._trusted(permission) else Verdict.UNCERTAIN
-
-    def _trusted(self, permission: str) -> bool:
-        defined = _TABLE.get(permission)
-        return self._freshness.trusts(delicate=defined is not None and defined.delicate)
+        return verdict if self.trusts(permission) else Verdict.UNCERTAIN
 
     def _within_token(self, caller: Caller, permission: str) -> bool:
         return caller.limited_to is None or permission in caller.limited_to
 
 
-def _places(uid: str, namespace: str | None) -> tuple[Place, ...]:
+def _places(uid: str | None, namespace: str | None) -> tuple[Place, ...]:
+    if uid is None:
+        return _ON_PLATFORM
     if namespace is None:
         return (PLATFORM, places.instance(uid))
     return (PLATFORM, places.instance(uid), places.namespace(uid, namespace))

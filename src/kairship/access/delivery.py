@@ -13,6 +13,7 @@ some, is whole again. Ranges follow each other, and any replica of a receiver ca
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -24,6 +25,14 @@ TIMESTAMP = "X-Kairship-Timestamp"
 TOLERANCE = 300
 """How old a delivery may be, in seconds. Gravestones of withdrawn bindings are kept for longer than that."""
 LARGEST = 4 * 1024 * 1024
+
+WEBHOOK_SECRET = "kairship-webhook"  # noqa: S105 - a name
+"""The Secret that global management signs with and the entrance verifies with, in the plane's own namespace."""
+CURRENT, PREVIOUS = "secret", "previous"
+"""Its keys. The previous one is still good while it is being changed."""
+
+_SIGNED = re.compile(r"v1=[0-9a-f]{64}")
+_DIGITS = 12
 
 
 class DeliveryRefusedError(Exception):
@@ -82,6 +91,12 @@ class Receiver:
     def __repr__(self) -> str:
         return "Receiver(…)"
 
+    def look_at(self, headers: Mapping[str, str], *, at: float) -> None:
+        """Refuse by its headers what cannot be genuine, so that its body need not be read."""
+        if not self._secrets or not _SIGNED.fullmatch(headers.get(SIGNATURE, "")):
+            raise DeliveryRefusedError("the signature is not right")
+        _check_time(headers.get(TIMESTAMP, ""), at)
+
     def read(self, headers: Mapping[str, str], body: bytes, *, at: float) -> Delivery:
         """Nothing of the body is looked at before the signature is found to be right."""
         if len(body) > LARGEST:
@@ -91,12 +106,17 @@ class Receiver:
         genuine = [hmac.compare_digest(given, _signature(each, timestamp, body).encode()) for each in self._secrets]
         if not any(genuine):
             raise DeliveryRefusedError("the signature is not right")
-        if not timestamp.isascii() or not timestamp.isdigit() or abs(at - int(timestamp)) > TOLERANCE:
-            raise DeliveryRefusedError("the delivery is not of this time; are the clocks right?")
+        _check_time(timestamp, at)
         try:
             return _decoder.decode(body)
         except msgspec.DecodeError as error:
             raise DeliveryRefusedError(f"the delivery is not understood: {error}") from error
+
+
+def _check_time(timestamp: str, at: float) -> None:
+    plausible = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= _DIGITS
+    if not plausible or abs(at - int(timestamp)) > TOLERANCE:
+        raise DeliveryRefusedError("the delivery is not of this time; are the clocks right?")
 
 
 def _signature(secret: str, timestamp: str, body: bytes) -> str:

@@ -35,6 +35,7 @@ class Feed:
         self._holdings = Holdings()
         self._instances = KnownInstances()
         self._freshness = Freshness(clock)
+        self._trusted = asyncio.Event()
         self._listeners: list[Callable[[Binding], None]] = []
         self.authoriser = Authoriser(self._holdings, self._instances, self._freshness)
         self._bindings = Reflector(client, Selection(BINDING, Binding), clock=clock, metrics=metrics, pace=_PACE)
@@ -51,6 +52,10 @@ class Feed:
 
     def all_stored(self) -> Iterator[Binding]:
         return iter(self._bindings.store)
+
+    async def wait_trusted(self) -> None:
+        """Returns when the authoriser has answers for the first time."""
+        await self._trusted.wait()
 
     async def wait_synced(self) -> None:
         await self._bindings.wait_synced()
@@ -74,6 +79,7 @@ class Feed:
             # Both count: an answer on one connection says nothing of the stream on another.
             if answered and self._bindings.problem is None and self._known.problem is None:
                 self._freshness.in_contact()
+                self._trusted.set()
             else:
                 self._freshness.lost()
             await self._clock.sleep(PROBE_EVERY)

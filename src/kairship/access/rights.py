@@ -10,11 +10,22 @@ from kairship.gen.kairship.ghippo.v1alpha1.rights_pb import CanIRequest, CanIRes
 from kairship.resources import SubjectKind
 
 
+class _Caller(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+    @property
+    def limited_to(self) -> frozenset[str] | None: ...
+
+
 class Call(Protocol):
     """The part of a call that is needed here."""
 
     @property
-    def rights(self) -> Caller:
+    def caller(self) -> _Caller:
         """Who asks, with groups and the limits of a token."""
 
 
@@ -24,7 +35,7 @@ class Rights:
 
     async def can_i(self, request: CanIRequest, call: Call) -> CanIResponse:
         found = self._authoriser.explain(
-            call.rights,
+            Caller(call.caller.id, call.caller.groups, limited_to=call.caller.limited_to),
             request.permission,
             instance=request.instance or None,
             namespace=request.namespace or None,

@@ -1,36 +1,72 @@
-"""What a worker serves: the services, and the pool of clients by which they reach instances."""
+"""What a worker serves: the services, the pool of clients by which they reach instances, the roles behind, and who may
+do what."""
 
 import asyncio
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
+from kairship.access import BindingStore, Feed
+from kairship.access.rights import Rights
+from kairship.apiserver import webhook
+from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
+from kairship.apiserver.webhook import BindingWebhook
+from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.index.opening import IndexPlace
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
 from kairship.rpc.registry import Registry
+from kairship.rpc.role_channel import RoleAddress, RoleChannel
 
 
 class Assembly:
     def __init__(
-        self, client: Client, *, offers: Sequence[Offer], index: IndexPlace, metrics: CollectorRegistry
+        self,
+        client: Client,
+        *,
+        offers: Sequence[Offer],
+        ghippo: RoleAddress | None,
+        kpanda: RoleAddress | None,
+        index: IndexPlace,
+        metrics: CollectorRegistry,
     ) -> None:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
+        self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
+        self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
+        self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
+        self.gatekeeper = Gatekeeper(self.feed.authoriser)
         self._services = Services(
             client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers, index=index
         )
-        self.registry = Registry(self._services.by_name())
+        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self.feed.authoriser)}
+        self._roles: dict[str, RoleChannel] = {}
+        if ghippo is not None:
+            self._roles["kairship.ghippo.v1alpha1"] = RoleChannel(ghippo, role="global management")
+        if kpanda is not None:
+            self._roles["kairship.kpanda.v1alpha1"] = RoleChannel(kpanda, role="container management")
+        self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)
+
+    async def __aenter__(self) -> "Assembly":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """After the last request has ended."""
+        for channel in self._roles.values():
+            await channel.close()
 
     async def run(self) -> None:
         """Follow what is read from memory, and keep clients ready. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._pool.run())
             tasks.create_task(self._services.run())
+            tasks.create_task(self.feed.run())
+            tasks.create_task(self._webhook_secrets.run())
 
     async def wait_synced(self) -> None:
         await self._pool.wait_synced()
         await self._services.wait_synced()
+        await self.feed.wait_trusted()

@@ -1,33 +1,131 @@
-"""Who may do what. Default deny: what nobody allows is refused, and a method that names no permission is nobody's."""
+"""Who may do what: the verdicts of the gate, told to callers.
 
+Default deny: what nobody allows is refused, and a method that names no permission is nobody's. Everything is decided
+from memory, at once.
+"""
+
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from protobuf import Message
 
-from kairship.apiserver.authentication import ADMIN
-from kairship.rpc.calls import Call
-from kairship.rpc.errors import PermissionDenied
+from kairship import access
+from kairship.access import Authoriser, Gate, Verdict
+from kairship.access.namespaces import NEEDED
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.resources import Reach
+from kairship.rpc.calls import Call, Caller
+from kairship.rpc.errors import ApiError, InvalidArgument, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.sight import EVERYTHING, Sight
+
+RETRY_AFTER = 2.0
+
+_SELF = "/kairship.ghippo.v1alpha1."
+BEFORE_PASSWORD_CHANGE = frozenset(
+    {f"{_SELF}CurrentUser/GetCurrentUser", f"{_SELF}CurrentUser/ChangePassword", f"{_SELF}Sessions/Logout"}
+)
+"""All that is allowed to somebody who must change the password first."""
 
 
 class Authorizer(Protocol):
     def authorize(self, call: Call, request: Message[Any]) -> None:
         """Returns if the caller may. Decides from memory, at once.
 
-        Raises `PermissionDenied`, or `NotFound` where the caller may not even know that there is something.
+        Raises `PermissionDenied`; `NotFound` where the caller may not even know that there is something;
+        `Unavailable` while rights cannot be trusted to be current. Notes in the call what is in its sight.
         """
         ...
 
+    def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
+        """For a stream: what is asked again and again while it lasts, and says why it must end."""
+        ...
 
-class AdminOnly:
-    """The administrator may do everything, everybody else nothing."""
+
+class Gatekeeper:
+    def __init__(self, authoriser: Authoriser) -> None:
+        self._authoriser = authoriser
+        self._gate = Gate(authoriser)
 
     def authorize(self, call: Call, request: Message[Any]) -> None:
-        if call.caller != ADMIN:
-            raise PermissionDenied(
-                f"{call.method.permission} is needed for this; ask an administrator of the platform for it"
-            )
+        method = call.method
+        if call.caller.must_change_password and method.path not in BEFORE_PASSWORD_CHANGE:
+            raise PermissionDenied("change your password first; nothing else is allowed until then")
+        _require_place_named(call, request)
+        verdict = self._gate.admits(holder(call.caller), method, request)
+        if verdict is not Verdict.ALLOWED:
+            raise _refusal(verdict, call, request)
+        call.sight = self._sight(call, request)
+
+    def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
+        """Of a list that is filtered, each part that was in sight must still be: nothing is looked at twice."""
+        before = call.sight
+
+        def ask() -> ApiError | None:
+            try:
+                self.authorize(call, request)
+            except ApiError as error:
+                return error
+            # While there is no contact nothing was heard that could be compared.
+            if self._authoriser.trusts(NEEDED) and not call.sight.covers(before):
+                return Unavailable("your rights have changed; call again", retry_after=1.0)
+            return None
+
+        return ask
+
+    def _sight(self, call: Call, request: Message[Any]) -> Sight:
+        """Of a method that is admitted. What is not filtered is in sight as a whole."""
+        method, who = call.method, holder(call.caller)
+        if method.filtered:
+            reserved = self._authoriser.reach(who, NEEDED)
+            return Sight(reach=self._authoriser.reach(who, method.permission), reserved=reserved)
+        instance = getattr(request, method.instance) if method.instance else ""
+        whole = Reach(instances=frozenset({instance}))
+        match method.scope:
+            case Scope.PLATFORM:
+                return EVERYTHING
+            case Scope.INSTANCE:
+                deeper = self._authoriser.on_instance(who, NEEDED, instance)
+                beyond = self._authoriser.on_platform(who, method.permission)
+                reach = Reach(everywhere=True) if beyond else whole
+                return Sight(reach=reach, reserved=whole if deeper else Reach())
+            case Scope.NAMESPACE:  # the gate has looked at this very namespace
+                held = frozenset({getattr(request, method.namespace or "")})
+                return Sight(reach=Reach(namespaces={instance: held}), reserved=whole)
+            case _:
+                return Sight()
+
+
+def holder(caller: Caller) -> access.Caller:
+    """A caller as bindings know it."""
+    return access.Caller(caller.id, caller.groups, limited_to=caller.limited_to)
 
 
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
+
+
+def _require_place_named(call: Call, request: Message[Any]) -> None:
+    """Over gRPC a request may leave out where it is about, which no place that there could be is called."""
+    method = call.method
+    places = [field for field in (method.instance, method.namespace, method.workspace) if field]
+    if missing := [field for field in places if not getattr(request, field)]:
+        raise InvalidArgument(violations=[(field, "must not be empty") for field in missing])
+
+
+def no_instance(name: str) -> NotFound:
+    """The same words whether there is none, or none that the caller may know of."""
+    return NotFound(f"there is no instance {name}")
+
+
+def _refusal(verdict: Verdict, call: Call, request: Message[Any]) -> ApiError:
+    method = call.method
+    if verdict is Verdict.UNCERTAIN:
+        return Unavailable("rights cannot be checked at this moment; nothing was done", retry_after=RETRY_AFTER)
+    if verdict is Verdict.HIDDEN:
+        if method.scope is Scope.WORKSPACE:
+            return NotFound(f"there is no workspace {getattr(request, method.workspace or '')}")
+        return no_instance(getattr(request, method.instance or ""))
+    if call.caller.limited_to is not None and method.permission not in call.caller.limited_to:
+        return PermissionDenied(f"this access token is not for {method.permission}; create one that is")
+    return PermissionDenied(f"{method.permission} is needed for this; ask an administrator for it")

@@ -9,7 +9,6 @@ Whatever goes wrong comes out as an `ApiError` inside an `Outcome`; nothing is r
 
 import asyncio
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -28,7 +27,9 @@ from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
-from kairship.rpc.calls import Call, Envelope
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.rpc.calls import NOBODY, Call, Envelope
+from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
 from kairship.rpc.registry import Registry
 from kairship.wire import Method, violations
@@ -36,8 +37,6 @@ from kairship.wire import Method, violations
 Receive: TypeAlias = Callable[[Call], Awaitable[Message[Any]]]
 Encode: TypeAlias = Callable[[Message[Any]], bytes]
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-
-_FRAMES = 20
 
 _GONE = ApiError(Code.CANCELLED, "the caller went away")
 
@@ -104,7 +103,7 @@ class Chain:
         async def act(serving: _Serving) -> None:
             async with asyncio.timeout(allowed):
                 call = await self._identify(serving, method, envelope, allowed)
-                caller = CallerId(call.caller.id)
+                caller = _line_of(call)
                 await self._admission.enter(caller)
                 try:
                     request = await self._checked_request(call, receive)
@@ -144,7 +143,12 @@ class Chain:
 
             async def pass_on() -> None:
                 async with (
-                    self.streams.opened(CallerId(call.caller.id), seconds=seconds),
+                    self.streams.opened(
+                        _line_of(call),
+                        self._authorizer.objection(call, request),
+                        credential=call.caller.session or call.caller.token,
+                        seconds=seconds,
+                    ),
                     aclosing(handler(request, call)) as replies,
                 ):
                     async for reply in replies:
@@ -197,7 +201,8 @@ class Chain:
 
     async def _identify(self, serving: _Serving, method: Method, envelope: Envelope, seconds: float) -> Call:
         deadline = time.monotonic() + seconds
-        caller = await self._authenticator.authenticate(envelope)
+        open_to_all = method.scope is Scope.ANYBODY
+        caller = NOBODY if open_to_all else await self._authenticator.authenticate(envelope)
         call = serving.call = Call(
             request_id=serving.outcome.request_id,
             caller=caller,
@@ -234,15 +239,7 @@ class Chain:
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
         told = of_exception(error, request_id=request_id)
         if isinstance(told, Internal):
-            # Where it happened, but not what the error says: that may be a part of the request.
-            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-            self._log.error(
-                "defect",
-                request_id=request_id,
-                operation=method.path,
-                error=type(error).__qualname__,
-                frames=[f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-            )
+            log_defect(self._log, error, method, request_id)
         elif not isinstance(error, ApiError):
             # What an API server says of an object may quote it; what is said of the connection does not.
             detail = error.reason if isinstance(error, kube.ApiError) else str(error)
@@ -250,6 +247,11 @@ class Chain:
                 "failed", request_id=request_id, operation=method.path, error=type(error).__name__, detail=detail
             )
         return told
+
+
+def _line_of(call: Call) -> CallerId:
+    """Whom a request counts against: strangers by where they come from."""
+    return CallerId(call.caller.id or f"@{call.origin}")
 
 
 def _hold_to_rules(request: Message[Any]) -> None:

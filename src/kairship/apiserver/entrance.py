@@ -6,7 +6,7 @@ streams are told to end, then what runs has its time to finish, and only then co
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
@@ -23,8 +23,9 @@ from kairship.apiserver.grpc_reflection import Reflection
 from kairship.apiserver.grpc_server import Handlers, make_server
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
-from kairship.apiserver.rest import Rest
+from kairship.apiserver.rest import Page, Rest
 from kairship.apiserver.routing import Router
+from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
 from kairship.process.certificates import ServerCertificate
 from kairship.rpc.errors import Unavailable
@@ -47,6 +48,7 @@ class Entrance:
         limits: Limits,
         metrics: CollectorRegistry,
         tracing: Tracing,
+        receivers: Mapping[str, Page] | None = None,
     ) -> None:
         self._metrics = Metrics(metrics)
         self._chain = Chain(
@@ -58,7 +60,7 @@ class Entrance:
             metrics=self._metrics,
             tracing=tracing,
         )
-        self._rest = Rest(self._chain, Router(methods().values()), pages=pages())
+        self._rest = Rest(self._chain, Router(methods().values()), pages=pages(), receivers=receivers or {})
         services = {method.path[1:].rpartition("/")[0] for method in methods().values()}
         self._health = Health(services)
         reflection = Reflection(descriptors(), {*services, "grpc.health.v1.Health"})
@@ -91,6 +93,11 @@ class Entrance:
             await asyncio.sleep(linger)
             self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
             await asyncio.gather(_close(http, runner, grace), self._grpc.stop(grace))
+
+    @property
+    def streams(self) -> Streams:
+        """Those that are open."""
+        return self._chain.streams
 
     def announce(self) -> None:
         """Say that calls are served from now on."""

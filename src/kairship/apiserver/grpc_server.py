@@ -16,19 +16,17 @@ from kairship.apiserver.chain import Chain, Outcome
 from kairship.apiserver.limits import Limits
 from kairship.index import AGE_HEADER
 from kairship.rpc.calls import Call, Envelope
-from kairship.rpc.errors import ApiError, InvalidArgument
+from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.grpc_status import code_of, trailer_of
 from kairship.wire import Method
 
 PROTOCOL = "grpc"
-STATUS_DETAILS = "grpc-status-details-bin"
 CONNECTION_AGE = 1800.0
 CONNECTION_AGE_GRACE = 60.0
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Behavior: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
-
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class Handlers(grpc.GenericRpcHandler):
@@ -118,12 +116,8 @@ async def _conclude(context: Context, outcome: Outcome) -> None:
     if outcome.error is None:
         context.set_trailing_metadata(tuple(metadata))
         return
-    metadata.append((STATUS_DETAILS, outcome.error.status().to_binary()))
-    await context.abort(grpc_code(outcome.error), outcome.error.message, tuple(metadata))
-
-
-def grpc_code(error: ApiError) -> grpc.StatusCode:
-    return _CODES[error.code]
+    metadata.append(trailer_of(outcome.error))
+    await context.abort(code_of(outcome.error), outcome.error.message, tuple(metadata))
 
 
 def _encode(message: Message[Any]) -> bytes:

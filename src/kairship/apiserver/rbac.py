@@ -1,10 +1,10 @@
 """What the apiserver may do in the global cluster: no more than its services need.
 
 They write what people wish for, never a status. Secrets, the kubeconfigs by which instances are reached and adopted,
-are a matter of the plane's own namespace.
+are a matter of the plane's own namespace. Bindings it stores as global management delivers them.
 """
 
-from kairship.resources import CLUSTERS, INSTANCES, MEMBERSHIPS
+from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS
 from kairship.resources.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-apiserver"
@@ -19,6 +19,7 @@ def manifests() -> list[Manifest]:
         everywhere=[
             rule(INSTANCES.group, [INSTANCES.plural], [*_READ, "create", "update", "patch", "delete"]),
             rule(MEMBERSHIPS.group, [MEMBERSHIPS.plural], [*_READ, "create", "patch", "delete"]),
+            rule(ACCESS_BINDINGS.group, [ACCESS_BINDINGS.plural], [*_READ, "create", "patch", "delete"]),
             rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "patch"]),
         ],
         in_namespace=[rule("", ["secrets"], [*_READ, "create", "patch", "delete"])],

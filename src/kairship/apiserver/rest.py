@@ -29,11 +29,14 @@ Page: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Rest:
-    def __init__(self, chain: Chain, router: Router, *, pages: Mapping[str, Page]) -> None:
-        """`pages` are what is served beside the API, to anybody: paths and what answers them."""
+    def __init__(
+        self, chain: Chain, router: Router, *, pages: Mapping[str, Page], receivers: Mapping[str, Page]
+    ) -> None:
+        """`pages` are what is served beside the API, to anybody: paths and what answers them. `receivers` take what
+        others post, and know by themselves whom they take it from."""
         self._chain = chain
         self._router = router
-        self._pages = pages
+        self._beside = {"GET": pages, "HEAD": pages, "POST": receivers}
         self._bodies = Bodies(chain.limits)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -47,7 +50,7 @@ class Rest:
         except ApiError as error:
             return self._refused(envelope, error, started)
         if isinstance(match, Mismatch):
-            page = self._pages.get(path) if request.method in ("GET", "HEAD") else None
+            page = self._beside.get(request.method, {}).get(path)
             return await page(request) if page else self._refused(envelope, _explain(match), started, match)
 
         async def receive(call: Call) -> Message[Any]:

@@ -8,6 +8,7 @@ from kairship.apiserver.limits import Limits
 from kairship.apiserver.services import EXTERNAL, Offer
 from kairship.index.opening import IndexPlace
 from kairship.process.certificates import CertificateFiles
+from kairship.rpc.role_channel import RoleAddress
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -30,6 +31,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the controller-manager of this plane can make."""
     index: IndexPlace = IndexPlace()
     """Where objects are read from. Without it they are read from the instances themselves."""
+    ghippo: RoleAddress | None = None
+    """Global management. Without it, what it owns is not answered."""
+    kpanda: RoleAddress | None = None
+    """Container management. Without it, what it owns is not answered."""
     workers: int = 1
     linger: float = 0.0
     """Seconds in which new connections are still accepted after it was said that there will be no more."""

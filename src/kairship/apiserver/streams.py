@@ -1,34 +1,49 @@
 """The streams that are open: how many there are, whose they are, and how they are ended from outside.
 
-A stream ends by itself, after its time, or when it is told to: at a stop of the server, later also when its caller
-loses the right to it. Each is driven by one task, and is ended by the same means as a timeout, so that it can be
+A stream ends by itself, after its time, or when it is told to: at a stop of the server, or when its caller loses the
+right to it (`stream_guard`). Each is driven by one task, and is ended by the same means as a timeout, so that it can be
 ended while it waits for its source as well as while it waits for a reader that does not read.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from kairship.apiserver.admission import RETRY_AFTER, CallerId
 from kairship.apiserver.limits import Limits
 from kairship.rpc.errors import ApiError, DeadlineExceeded, ResourceExhausted, Unavailable
 
+Objection: TypeAlias = Callable[[], ApiError | None]
+"""Says why a stream must not go on; None if it may."""
+
+
+@dataclass(slots=True)
+class _Open:
+    objection: Objection
+    credential: str
+    ended: ApiError | None = None
+
 
 class Streams:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._open: dict[CallerId, dict[asyncio.Timeout, ApiError | None]] = {}
+        self._open: dict[CallerId, dict[asyncio.Timeout, _Open]] = {}
         self._stopping: ApiError | None = None
         self.count = 0
 
     @asynccontextmanager
-    async def opened(self, caller: CallerId, *, seconds: float | None = None) -> AsyncIterator[None]:
+    async def opened(
+        self, caller: CallerId, objection: Objection, *, credential: str = "", seconds: float | None = None
+    ) -> AsyncIterator[None]:
         """What runs inside is ended with an error when the stream has lasted its time or is told to end.
 
-        `seconds` are those that the caller gives it.
+        `seconds` are those that the caller gives it. `objection` is asked now, and whenever it may have an answer.
+        `credential` is the session or token that it was opened with.
         """
-        if self._stopping:
-            raise self._stopping
+        if error := self._stopping or objection():
+            raise error
         mine = self._open.get(caller, {})
         if self.count >= self._limits.streams or len(mine) >= self._limits.streams_per_caller:
             raise ResourceExhausted("too many streams are open already; close some", retry_after=RETRY_AFTER)
@@ -36,7 +51,7 @@ class Streams:
         self._open[caller] = mine
         ours = self._limits.stream_seconds
         limit = asyncio.timeout(ours if seconds is None else min(ours, seconds))
-        mine[limit] = None
+        mine[limit] = _Open(objection, credential)
         try:
             async with limit:
                 yield
@@ -49,7 +64,7 @@ class Streams:
                 if seconds is None or seconds > ours
                 else DeadlineExceeded("the time that you gave the stream is over")
             )
-            raise mine[limit] or over from None
+            raise mine[limit].ended or over from None
         finally:
             self.count -= 1
             del mine[limit]
@@ -64,8 +79,27 @@ class Streams:
 
     def end_of(self, caller: CallerId, error: ApiError) -> None:
         """End every stream of a caller with this error."""
-        now = asyncio.get_running_loop().time()
-        for limit in self._open.get(caller, {}):
-            if not limit.expired():
-                self._open[caller][limit] = error
-                limit.reschedule(now)
+        for limit, stream in self._open.get(caller, {}).items():
+            _end(limit, stream, error)
+
+    def end_with(self, credential: str, error: ApiError) -> None:
+        """End every stream that was opened with a session or token."""
+        for mine in self._open.values():
+            for limit, stream in mine.items():
+                if stream.credential == credential:
+                    _end(limit, stream, error)
+
+    def callers(self) -> list[CallerId]:
+        return list(self._open)
+
+    def reconsider(self, caller: CallerId) -> None:
+        """End those streams of a caller that must not go on."""
+        for limit, stream in self._open.get(caller, {}).items():
+            if error := stream.objection():
+                _end(limit, stream, error)
+
+
+def _end(limit: asyncio.Timeout, stream: _Open, error: ApiError) -> None:
+    if stream.ended is None and not limit.expired():
+        stream.ended = error
+        limit.reschedule(asyncio.get_running_loop().time())

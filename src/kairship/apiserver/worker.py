@@ -19,9 +19,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.auditing import LoggedAudit
 from kairship.apiserver.authentication import AdminToken
-from kairship.apiserver.authorisation import AdminOnly
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.settings import Settings
+from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import Client, Connection, KubeError
 from kairship.process.certificates import ServerCertificate
@@ -76,19 +76,30 @@ class Worker:
         async with (
             Client(connection, user_agent=USER_AGENT) as client,
             ops.serving(self._assignment.ops),
+            Assembly(
+                client,
+                offers=self._settings.offers,
+                ghippo=self._settings.ghippo,
+                kpanda=self._settings.kpanda,
+                index=self._settings.index,
+                metrics=metrics,
+            ) as assembly,
             asyncio.TaskGroup() as tasks,
         ):
-            assembly = Assembly(client, offers=self._settings.offers, index=self._settings.index, metrics=metrics)
             entrance = Entrance(
                 assembly.registry,
                 authenticator=AdminToken(self._settings.admin_token),
-                authorizer=AdminOnly(),
+                authorizer=assembly.gatekeeper,
                 audit=LoggedAudit(),
                 limits=self._settings.limits,
                 metrics=metrics,
                 tracing=tracing,
+                receivers=assembly.receivers,
             )
+            guard = StreamGuard(entrance.streams)
+            assembly.feed.on_loss(guard.hear)
             background = [
+                tasks.create_task(guard.run()),
                 tasks.create_task(assembly.run()),
                 tasks.create_task(self._reach_global_cluster(client, assembly, entrance)),
             ]

@@ -2,9 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from kairship.rpc.role_channel import RoleAddress
 
 
 def apiserver(
@@ -48,6 +51,26 @@ def apiserver(
             envvar="KAIRSHIP_INDEX_URL_FILE",
         ),
     ] = None,
+    ghippo: Annotated[
+        str | None, typer.Option(help="host:port of global management.", envvar="KAIRSHIP_GHIPPO")
+    ] = None,
+    ghippo_ca: Annotated[
+        Path | None, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_GHIPPO_CA")
+    ] = None,
+    ghippo_token: Annotated[
+        Path | None,
+        typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_GHIPPO_TOKEN_FILE"),
+    ] = None,
+    kpanda: Annotated[
+        str | None, typer.Option(help="host:port of container management.", envvar="KAIRSHIP_KPANDA")
+    ] = None,
+    kpanda_ca: Annotated[
+        Path | None, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_KPANDA_CA")
+    ] = None,
+    kpanda_token: Annotated[
+        Path | None,
+        typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_KPANDA_TOKEN_FILE"),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve.", envvar="KAIRSHIP_WORKERS")] = 1,
     linger: Annotated[
         float,
@@ -80,9 +103,21 @@ def apiserver(
         tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
         offers=(Offer(DriverName.LOCAL, tuple(karmada_version)), EXTERNAL) if karmada_version else (EXTERNAL,),
         index=IndexPlace(index, index_url_file),
+        ghippo=_role("ghippo", ghippo, ghippo_ca, ghippo_token),
+        kpanda=_role("kpanda", kpanda, kpanda_ca, kpanda_token),
         workers=workers,
         linger=linger,
         grace=grace,
     )
     log_as_json()
     asyncio.run(process.run(settings))
+
+
+def _role(name: str, target: str | None, ca: Path | None, token: Path | None) -> "RoleAddress | None":
+    from kairship.rpc.role_channel import RoleAddress
+
+    if target is None and ca is None and token is None:
+        return None
+    if target is None or ca is None or token is None:
+        raise typer.BadParameter(f"--{name}, --{name}-ca and --{name}-token go together")
+    return RoleAddress(target=target, ca=ca, token=token)

@@ -9,6 +9,7 @@ import msgspec
 
 from kairship.apiserver import rbac
 from kairship.controlplane.pki import Pki, write_private
+from kairship.embedded import inside
 from kairship.embedded.home import Home
 from kairship.supervisor import HttpProbe, ProcessSpec
 
@@ -46,9 +47,15 @@ def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
 
 
 def process(
-    home: Home, ports: Mapping[str, int], *, name: str, after: Sequence[str], versions: Sequence[str]
+    home: Home,
+    ports: Mapping[str, int],
+    *,
+    name: str,
+    after: Sequence[str],
+    versions: Sequence[str],
+    behind: Sequence[str],
 ) -> ProcessSpec:
-    """`versions` are those of Karmada that can be had here. `prepare` comes first."""
+    """`versions` are those of Karmada that can be had here, `behind` the roles behind it. `prepare` comes first."""
     kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
     pair = Pki(home.roles / "entrance").pair(_SERVER)
     return ProcessSpec(
@@ -67,6 +74,7 @@ def process(
             f"--tls-key={pair.key}",
             *(f"--karmada-version={version}" for version in versions),
             f"--index={home.index}",
+            *(flag for role in behind for flag in inside.flags(home, ports, rbac.ACCOUNT, role)),
             f"--workers={_WORKERS}",
         ),
         cwd=str(home.roles),

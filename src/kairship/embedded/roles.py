@@ -6,20 +6,23 @@ How the apiserver is reached from outside is a matter of `entrance`.
 """
 
 import asyncio
+import base64
+import secrets
 import sys
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
+from kairship.access.delivery import CURRENT, WEBHOOK_SECRET
 from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import entrance
+from kairship.embedded import administrator, entrance, inside
 from kairship.embedded.home import Home
 from kairship.engine import Engine
 from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, Connection, NotFound, TooManyRequests
+from kairship.kube import AlreadyExists, Client, Connection, NotFound, TooManyRequests, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
@@ -33,7 +36,9 @@ PATIENCE = 60.0
 
 _KEEPER = "kairship:token-keeper"
 _ACCOUNTS = (controllers.ACCOUNT, apiserver.ACCOUNT)
-_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS)
+_BEHIND: tuple[str, ...] = ()
+"""The roles that the apiserver passes requests on to."""
+_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS, *map(inside.port_name, _BEHIND))
 _RBAC = "rbac.authorization.k8s.io"
 
 Manifest = dict[str, Any]
@@ -47,6 +52,8 @@ async def install(client: Client) -> None:
     await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
     for manifest in admission_policies():
         await _apply(client, manifest)
+    await administrator.ensure(client)
+    await _ensure_webhook_secret(client)
 
 
 async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
@@ -68,7 +75,7 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
         )
         write_private(directory / f"{account}.kubeconfig", connection.to_kubeconfig(name="global", user=account))
     return [
-        _token_keeper(plane, directory, ports),
+        _token_keeper(plane, home, ports),
         _controller_manager(plane, home, ports, engine),
         entrance.process(
             home,
@@ -76,12 +83,17 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
             name=APISERVER,
             after=(TOKEN_KEEPER, plane.process("kube-apiserver")),
             versions=engine.karmada_versions(),
+            behind=_BEHIND,
         ),
     ]
 
 
-def _token_keeper(plane: ControlPlane, directory: Path, ports: Mapping[str, int]) -> ProcessSpec:
+def _token_keeper(plane: ControlPlane, home: Home, ports: Mapping[str, int]) -> ProcessSpec:
     kubeconfig = plane.kubeconfig("token-keeper")
+    tokens = [(account, "", home.roles / f"{account}.token") for account in _ACCOUNTS]
+    for role in _BEHIND:
+        path = inside.token_file(home, apiserver.ACCOUNT, role)
+        tokens.append((apiserver.ACCOUNT, inside.audience(role), path))
     return ProcessSpec(
         name=TOKEN_KEEPER,
         argv=(
@@ -90,11 +102,10 @@ def _token_keeper(plane: ControlPlane, directory: Path, ports: Mapping[str, int]
             "kairship.embedded.token_keeper",
             f"--kubeconfig={kubeconfig}",
             f"--namespace={NAMESPACE}",
-            f"--directory={directory}",
-            *(f"--account={account}" for account in _ACCOUNTS),
+            *(part for account, audience, path in tokens for part in ("--token", account, audience, str(path))),
             f"--port={ports['token-keeper']}",
         ),
-        cwd=str(directory),
+        cwd=str(home.roles),
         after=(plane.process("kube-apiserver"),),
         probe=TcpProbe(port=ports["token-keeper"]),
         files=(str(kubeconfig),),
@@ -146,6 +157,13 @@ def _keeper_rights() -> list[Manifest]:
             "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": _KEEPER}],
         },
     ]
+
+
+async def _ensure_webhook_secret(client: Client) -> None:
+    """Made once: global management signs with it, the apiserver verifies with it."""
+    content = {CURRENT: base64.b64encode(secrets.token_urlsafe(32).encode()).decode()}
+    with suppress(AlreadyExists):
+        await client.create(kinds.SECRETS, {"metadata": {"name": WEBHOOK_SECRET}, "data": content}, namespace=NAMESPACE)
 
 
 async def _served(client: Client) -> str | None:

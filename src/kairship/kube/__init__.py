@@ -41,7 +41,7 @@ from .errors import (
     UnknownKind,
     UnsupportedMediaType,
 )
-from .identity import Impersonation, TokenSource
+from .identity import FileToken, Impersonation, TokenSource
 from .kubeconfig import Kubeconfig
 from .manifests import load_manifests
 from .resource import Resource
@@ -68,6 +68,7 @@ __all__ = [
     "Discovery",
     "Exchanges",
     "Expired",
+    "FileToken",
     "Forbidden",
     "Impersonation",
     "InternalError",

@@ -39,6 +39,7 @@ from .membership import (
 )
 from .plane_namespace import KUBECONFIG, NAMESPACE
 from .product import PRODUCTS, Product, ProductCondition, ProductSpec, ProductStatus
+from .reach import Reach
 from .registration import (
     REGISTRATIONS,
     Registration,
@@ -47,6 +48,7 @@ from .registration import (
     RegistrationSpec,
     RegistrationStatus,
 )
+from .reserved_namespaces import RESERVED, RESERVED_PREFIX, is_reserved
 from .scalars import ReadyCount, SecretReference
 from .versions import is_older
 
@@ -60,7 +62,9 @@ __all__ = [
     "NAMESPACE",
     "PRODUCTS",
     "REGISTRATIONS",
+    "RESERVED",
     "RESERVED_NAME",
+    "RESERVED_PREFIX",
     "VIRTUAL_PREFIX",
     "AccessBinding",
     "AccessBindingCondition",
@@ -101,6 +105,7 @@ __all__ = [
     "ProductCondition",
     "ProductSpec",
     "ProductStatus",
+    "Reach",
     "ReadyCount",
     "Registration",
     "RegistrationCondition",
@@ -120,6 +125,7 @@ __all__ = [
     "instance",
     "instance_status",
     "is_older",
+    "is_reserved",
     "is_true",
     "membership",
     "product",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from kairship.rpc.sight import Sight
 from kairship.wire import Method
 
 MOST_WARNINGS = 20
@@ -24,7 +25,21 @@ class Caller(msgspec.Struct, frozen=True):
     name: str
     groups: tuple[str, ...] = ()
     authenticated_by: str = "token"
-    """How it was shown who it is: "token", later also "session" and others."""
+    """How it was shown who it is: "token" or "session"; "nothing" of whoever is not signed in."""
+    session: str = ""
+    """The session that the call belongs to; empty with an access token."""
+    csrf: str = ""
+    """What a browser must repeat in a header with everything that changes something; empty outside a session."""
+    limited_to: frozenset[str] | None = None
+    """The permissions that an access token is for; None for all that its owner has."""
+    must_change_password: bool = False
+    """Until that is done, nothing else is allowed."""
+    token: str = ""
+    """The access token that was shown, by its id; empty in a session."""
+
+
+NOBODY = Caller(id="", name="", authenticated_by="nothing")
+"""Whoever calls what everybody may call, which is no more than signing in."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +51,8 @@ class Call:
     """When the reply must be there, by `time.monotonic`."""
     origin: str = ""
     """The address that the request came from."""
+    sight: Sight = field(default_factory=Sight)
+    """What of the platform its reply may be about, if the caller needs to hold the permission on a part only."""
     warnings: list[str] = field(default_factory=list)
     data_age: float | None = None
     """How many seconds old the oldest part of the reply may be; None if nobody has said so."""
@@ -70,5 +87,8 @@ class Envelope(msgspec.Struct, frozen=True):
     def around(cls, headers: Mapping[str, str], origin: str) -> "Envelope":
         """Its id is the one that the caller or a proxy has given, if it can be written everywhere, or a new one."""
         given = headers.get("x-request-id", "")
-        new = f"{random.getrandbits(64):016x}"
-        return cls(headers, origin, given if _REQUEST_ID.fullmatch(given) else new)
+        return cls(headers, origin, given if _REQUEST_ID.fullmatch(given) else new_request_id())
+
+
+def new_request_id() -> str:
+    return f"{random.getrandbits(64):016x}"

@@ -5,7 +5,7 @@ JSON is read and written, how objects of Kubernetes become messages, how descrip
 here does input or output, and all of it is safe to use from several tasks and threads.
 """
 
-from kairship.wire.catalogue import Method, Route, descriptors, methods
+from kairship.wire.catalogue import Method, Route, descriptors, internal_methods, methods
 from kairship.wire.mirroring import Mirror
 from kairship.wire.parameters import Parameter, find_parameter
 from kairship.wire.reading import Reading, UnreadableError, read
@@ -21,6 +21,7 @@ __all__ = [
     "UnreadableError",
     "descriptors",
     "find_parameter",
+    "internal_methods",
     "methods",
     "read",
     "violations",

@@ -8,10 +8,11 @@ import functools
 import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from protobuf import DescMessage, DescMethod, Message
+from protobuf.wkt.google.protobuf.descriptor_pb import MethodOptions
 
 from kairship.gen.google.api.annotations_pb import ext_http
 from kairship.gen.google.api.http_pb import HttpRule
@@ -82,6 +83,9 @@ SERVICE_FILES = (
     audit_pb,
 )
 
+INTERNAL_FILES: tuple[ModuleType, ...] = ()
+"""Services that only our own processes call: no route, no permission, in no document."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
@@ -131,14 +135,26 @@ def methods() -> Mapping[str, Method]:
 
 
 @functools.cache
+def internal_methods() -> Mapping[str, Method]:
+    """Those that only our own processes call, by their gRPC path. Which process may is for the server to say."""
+    found = (
+        _method(method, internal=True)
+        for file in INTERNAL_FILES
+        for service in file.desc().services
+        for method in service.methods
+    )
+    return MappingProxyType({method.path: method for method in found})
+
+
+@functools.cache
 def descriptors() -> bytes:
     """A serialized FileDescriptorSet of all protos, imported ones included: what gRPC reflection hands out."""
     return importlib.resources.files("kairship.gen").joinpath("descriptors.binpb").read_bytes()
 
 
-def _method(method: DescMethod) -> Method:
-    options = method.proto.options
-    if options is None:
+def _method(method: DescMethod, *, internal: bool = False) -> Method:
+    options = method.proto.options or MethodOptions()
+    if method.proto.options is None and not internal:
         raise ValueError(f"{method} has no options: it needs a route, a permission and a scope")
     scope = options[ext_scope]
     in_instance = scope in (Scope.INSTANCE, Scope.NAMESPACE)
@@ -149,7 +165,7 @@ def _method(method: DescMethod) -> Method:
         request=method.input.type,
         reply=method.output.type,
         streams=method.method_kind == "server_streaming",
-        routes=_routes(options[ext_http]),
+        routes=() if internal else _routes(options[ext_http]),
         permission=options[ext_permission],
         scope=scope,
         instance=_naming(method.input, Scope.INSTANCE, "instance") if in_instance else None,

@@ -23,11 +23,13 @@ from kairship.kpanda.collector import ClusterStores, Collector, CollectorSetting
 from kairship.kube import Client, Object, Resource, kinds
 from kairship.reconcile import SystemClock
 from kairship.rpc.calls import Call, Caller
+from kairship.rpc.sight import Visible
 from kairship.wire import methods
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 UID = "8d0c5a52-demo"
+ALL_OF_IT = Visible(reserved=True)
 SORTS = {
     Sort.KEY: lambda obj: _place(obj),
     Sort.NAME: lambda obj: (obj["metadata"]["name"], _place(obj)),
@@ -91,7 +93,9 @@ class World:
     async def is_followed(self, kind: Resource) -> bool | None:
         """None until what is asked for is answered from the index."""
         before = self.watched.asked
-        await self.reader.query(Query(instance="demo", resource=kind, window=Window(1, 1), key=_place), call())
+        await self.reader.query(
+            Query(instance="demo", resource=kind, window=Window(1, 1), key=_place, visible=ALL_OF_IT), call()
+        )
         return True if self.watched.asked == before else None
 
 
@@ -140,7 +144,7 @@ async def test_pages_are_those_of_the_instance(world: World, sort: Sort | None, 
             sort=sort,
             descending=descending,
             filters=filters,
-            visible=frozenset(world.names),
+            visible=Visible(namespaces=frozenset(world.names)),
             **asked,
         )
         before, at = world.watched.asked, call()
@@ -155,7 +159,9 @@ async def test_pages_are_those_of_the_instance(world: World, sort: Sort | None, 
 
 async def test_what_the_caller_may_not_see_is_neither_shown_nor_counted(world: World) -> None:
     seen = frozenset(world.names[:1])
-    query = Query(instance="demo", resource=kinds.DEPLOYMENTS, window=Window(1, ALL), key=_place, visible=seen)
+    query = Query(
+        instance="demo", resource=kinds.DEPLOYMENTS, window=Window(1, ALL), key=_place, visible=Visible(namespaces=seen)
+    )
     for reader in (world.reader, world.live):
         found = await reader.query(query, call())
         assert {obj["metadata"]["namespace"] for obj in found.items} == seen
@@ -171,6 +177,7 @@ async def test_a_caller_sees_its_own_writes_at_once(world: World) -> None:
         key=_place,
         sort=Sort.NAME,
         namespace=namespace,
+        visible=ALL_OF_IT,
     )
     for number in range(15):
         made = await world.client.create(kinds.DEPLOYMENTS, deployment(f"own-{number}"), namespace=namespace)
@@ -188,7 +195,14 @@ async def test_a_caller_sees_its_own_writes_at_once(world: World) -> None:
 async def test_where_objects_went(world: World) -> None:
     namespace = world.names[0]
     await world.client.create(kinds.PROPAGATION_POLICIES, policy("app-0", clusters=["frankfurt"]), namespace=namespace)
-    query = Query(instance="demo", resource=kinds.DEPLOYMENTS, window=Window(1, ALL), key=_place, namespace=namespace)
+    query = Query(
+        instance="demo",
+        resource=kinds.DEPLOYMENTS,
+        window=Window(1, ALL),
+        key=_place,
+        namespace=namespace,
+        visible=ALL_OF_IT,
+    )
 
     async def placed() -> bool | None:
         objects = (await world.reader.query(query, call())).items
@@ -204,7 +218,14 @@ async def test_without_an_index_the_instance_answers(world: World) -> None:
     kept, world.current = world.current, None
     try:
         before, at = world.watched.asked, call()
-        query = Query(instance="demo", resource=kinds.DEPLOYMENTS, window=Window(1, 5), key=_place, sort=Sort.NAME)
+        query = Query(
+            instance="demo",
+            resource=kinds.DEPLOYMENTS,
+            window=Window(1, 5),
+            key=_place,
+            sort=Sort.NAME,
+            visible=ALL_OF_IT,
+        )
         assert (await world.reader.query(query, at)).total >= 14
         assert world.watched.asked == before + 1
         assert at.data_age == 0.0
@@ -214,6 +235,8 @@ async def test_without_an_index_the_instance_answers(world: World) -> None:
 
 async def test_kinds_that_are_kept_in_part_are_read_whole(world: World) -> None:
     before = world.watched.asked
-    query = Query(instance="demo", resource=kinds.SECRETS, window=Window(1, 5), key=_place, sort=Sort.NAME)
+    query = Query(
+        instance="demo", resource=kinds.SECRETS, window=Window(1, 5), key=_place, sort=Sort.NAME, visible=ALL_OF_IT
+    )
     await world.reader.query(query, call())
     assert world.watched.asked == before + 1

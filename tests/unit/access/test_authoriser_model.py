@@ -36,11 +36,11 @@ class Model:
     def allows(self, user: str, permission: str, instance: str, namespace: str | None) -> bool:
         subjects = {user, *(f"%{group}" for group in self.groups[user])}
         uid = self.uids.get(instance)
-        return uid is not None and any(
+        return any(
             not granted.revoked
             and granted.subject in subjects
             and permission in granted.permissions
-            and (granted.uid is None or granted.uid == uid)
+            and (granted.uid is None or (uid is not None and granted.uid == uid))
             and (granted.namespace is None or granted.namespace == namespace)
             for granted in self.bindings.values()
         )

@@ -181,23 +181,6 @@ async def test_logs_say_who_did_what_and_not_what_was_sent(server: Running) -> N
     assert "hunter2" not in str(logs)
 
 
-@pytest.mark.parametrize("token", ["", "bob"])
-async def test_nobody_gets_in_without_a_right(echo: Echo, token: str) -> None:
-    """Every operation there is; what is open to all is listed in the tests of pages, health and reflection."""
-    async with running({INSTANCE: echo}) as server:
-        client = server.client.named(token)
-        for method in METHODS.values():
-            for route in method.routes:
-                path = route.template.replace("{", "").replace("}", "")
-                reply = await client.request(route.verb, path, b"{}" if route.body else None)
-                assert reply.status == (403 if token else 401), path
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await client.call(method, method.request())
-            wanted = grpc.StatusCode.PERMISSION_DENIED if token else grpc.StatusCode.UNAUTHENTICATED
-            assert refused.value.code() is wanted, method.path
-    assert not echo.requests
-
-
 async def test_a_method_that_names_no_permission_is_nobodys(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     unguarded = dataclasses.replace(GET, permission="")
     monkeypatch.setattr(entrance, "methods", lambda: {GET.path: unguarded})

@@ -169,6 +169,6 @@ async def test_whose_time_is_over_is_told(theirs: float | None, code: Code) -> N
     """Over the wire nobody can tell: a client of gRPC ends the call itself in the same moment."""
     streams = Streams(Limits(stream_seconds=0.05))
     with pytest.raises(ApiError) as over:
-        async with streams.opened(CallerId("alice"), seconds=theirs):
+        async with streams.opened(CallerId("alice"), lambda: None, seconds=theirs):
             await asyncio.Event().wait()
     assert over.value.code is code

@@ -23,6 +23,7 @@ from kairship.resources import (
     MembershipPhase,
     MembershipSpec,
     MembershipStatus,
+    Reach,
     SecretReference,
 )
 from kairship.resources.cluster import ClusterResources
@@ -69,7 +70,7 @@ def instance(*, state: InstanceState = InstanceState.RUNNING, deleting: bool = F
 def test_why_a_cluster_may_not_join(
     clusters: list[SeenCluster], memberships: list[SeenMembership], to: SeenInstance | None, reason: str
 ) -> None:
-    told = refusal("east", to, Registry.of(clusters, memberships))
+    told = refusal("east", to, Registry.of(clusters, memberships, Reach(everywhere=True)))
     assert reason in told
     assert bool(told) is bool(reason)
 

@@ -8,10 +8,11 @@ to act as the caller.
 from typing import Protocol
 from urllib.parse import quote
 
+from kairship.apiserver.authorisation import no_instance
 from kairship.instances.pool import NotConnected, Reason
 from kairship.kube import Client, Resource, kinds
 from kairship.rpc.calls import Call
-from kairship.rpc.errors import NotFound, Unavailable
+from kairship.rpc.errors import Unavailable
 
 FIELD_MANAGER = "kairship"
 _LONGEST = 30.0
@@ -34,7 +35,7 @@ class Reach:
             return self._pool.instance(name)
         except NotConnected as refusal:
             if refusal.reason is Reason.UNKNOWN:
-                raise NotFound(f"there is no instance {name}") from None
+                raise no_instance(name) from None
             raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
 
 

@@ -7,7 +7,7 @@ import asyncpg
 import msgspec
 
 from kairship.index.postgres.connecting import Connection
-from kairship.index.postgres.emitter import PartitionNumber, stored_token
+from kairship.index.postgres.emitter import PartitionNumber, namespace_condition, stored_token
 from kairship.index.query import Query, allowed
 from kairship.index.search import SHORT, Hit, Rank, Search, SearchPosition, names_kind
 from kairship.index.tokens import IMAGE, LABEL, NAMESPACE
@@ -87,9 +87,7 @@ class Searching:
         places = []
         for one in allowed(asked, known):
             place = f"o.part = ANY({self._bind(list(one.partitions))}::bigint[])"
-            if one.namespaces is not None:
-                place += f" AND o.ns = ANY({self._bind(list(one.namespaces))}::text[])"
-            places.append(f"({place})")
+            places.append(f"({place}{namespace_condition(one, self._bind)})")
         if not places:
             return None
         visible = f"({' OR '.join(places)})"

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import apsw
 
 from kairship.index.query import (
+    RESERVED_FROM,
+    RESERVED_NAMESPACES,
+    RESERVED_TO,
     Column,
     HasToken,
     LabelNumber,
@@ -125,6 +128,9 @@ class Emitter:
             if alternative.namespaces is not None:
                 condition += f" AND o.ns IN ({_marks(alternative.namespaces)})"
                 arguments += alternative.namespaces
+            if not alternative.reserved:
+                condition += f" AND o.ns NOT IN ({_marks(RESERVED_NAMESPACES)}) AND NOT (o.ns >= ? AND o.ns < ?)"
+                arguments += (*RESERVED_NAMESPACES, RESERVED_FROM, RESERVED_TO)
             alternatives.append(condition)
         self._alternatives = len(alternatives)
         if alternatives:

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from kairship.index.query import Query, allowed
+from kairship.index.query import RESERVED_FROM, RESERVED_NAMESPACES, RESERVED_TO, Query, allowed
 from kairship.index.search import SHORT, Hit, Rank, Search, SearchPosition, names_kind
 from kairship.index.sqlite.statements import one, rows
 from kairship.index.tokens import IMAGE, LABEL, NAMESPACE
@@ -173,6 +173,9 @@ class Searching:
             condition = _among("o.part", alternative.partitions)
             if alternative.namespaces is not None:
                 condition &= _among("o.ns", alternative.namespaces)
+            if not alternative.reserved:
+                condition &= ~_among("o.ns", RESERVED_NAMESPACES)
+                condition &= _Condition("NOT (o.ns >= ? AND o.ns < ?)", (RESERVED_FROM, RESERVED_TO))
             visible = condition if visible is None else visible | _Condition(f"({condition.sql})", condition.arguments)
         if visible is not None and self._asked.namespace:
             visible &= _Condition("o.ns = ?", (self._asked.namespace,))

@@ -104,7 +104,7 @@ class Changing(Part):
 
     async def _refuse(self, name: str, instance: SeenInstance, call: Call) -> None:
         registry = await self._registry(call)
-        if name not in registry.clusters:
+        if not registry.shows(name):
             raise NotFound(f"container management has no cluster {name}: register it first")
         if reason := refusal(name, instance, registry):
             raise FailedPrecondition(f"cluster {name} cannot join instance {instance.metadata.name}: {reason}")

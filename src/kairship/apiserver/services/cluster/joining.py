@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership
-from kairship.resources import ClusterCondition, ClusterPhase, InstanceState, find_condition
+from kairship.resources import ClusterCondition, ClusterPhase, InstanceState, Reach, find_condition
 
 
 class Registry(msgspec.Struct, frozen=True):
@@ -13,13 +13,24 @@ class Registry(msgspec.Struct, frozen=True):
 
     clusters: Mapping[str, SeenCluster]
     memberships: Mapping[str, SeenMembership]
+    reach: Reach
+    """Of whoever asks: clusters that have joined other instances are as if they did not exist."""
 
     @classmethod
-    def of(cls, clusters: Iterable[SeenCluster], memberships: Iterable[SeenMembership]) -> "Registry":
+    def of(cls, clusters: Iterable[SeenCluster], memberships: Iterable[SeenMembership], reach: Reach) -> "Registry":
         return cls(
             {cluster.metadata.name: cluster for cluster in clusters if not cluster.spec.virtual},
             {membership.metadata.name: membership for membership in memberships},
+            reach,
         )
+
+    def shown(self) -> dict[str, SeenCluster]:
+        return {name: cluster for name, cluster in self.clusters.items() if self.shows(name)}
+
+    def shows(self, cluster: str) -> bool:
+        """Those that have joined none could join any, so whoever reaches one instance sees them."""
+        instance = self.instance_of(cluster)
+        return cluster in self.clusters and (self.reach.includes(instance) if instance else bool(self.reach))
 
     def instance_of(self, cluster: str) -> str:
         found = self.memberships.get(cluster)
@@ -28,9 +39,9 @@ class Registry(msgspec.Struct, frozen=True):
 
 def refusal(name: str, instance: SeenInstance | None, registry: Registry) -> str:
     """Why the cluster cannot join the instance, or any if none is named; empty if it can."""
-    cluster = registry.clusters.get(name)
-    if cluster is None:
+    if not registry.shows(name):
         return f"container management has no cluster {name}: register it first"
+    cluster = registry.clusters[name]
     return _of_cluster(cluster, registry) or (_of_instance(instance) if instance is not None else "")
 
 
@@ -49,7 +60,8 @@ def _of_cluster(cluster: SeenCluster, registry: Registry) -> str:
     for other in registry.memberships:
         twin = registry.clusters.get(other)
         if twin is not None and twin.status.id is not None and twin.status.id == cluster.status.id:
-            return f"it is the same cluster as {other}, which belongs to instance {registry.instance_of(other)}"
+            known = f"{other}, which belongs to instance {registry.instance_of(other)}"
+            return f"it is the same cluster as {known if registry.shows(other) else 'one that has joined already'}"
     return ""
 
 

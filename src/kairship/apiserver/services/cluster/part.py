@@ -23,4 +23,4 @@ class Part:
         return found
 
     async def _registry(self, call: Call) -> Registry:
-        return Registry.of(await self._own.clusters.all(call), await self._own.memberships.all(call))
+        return Registry.of(await self._own.clusters.all(call), await self._own.memberships.all(call), call.sight.reach)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kairship.apiserver.authorisation import no_instance
 from kairship.apiserver.services.cluster import filters
 from kairship.apiserver.services.cluster.joining import refusal
 from kairship.apiserver.services.cluster.members import Member
@@ -27,11 +28,13 @@ from kairship.rpc.calls import Call
 
 class Reading(Part):
     async def list_clusters(self, request: ListClustersRequest, call: Call) -> ListClustersResponse:
+        if request.instance and not call.sight.reach.includes(request.instance):
+            raise no_instance(request.instance)
         instance = await self._own.instances.require(request.instance, call) if request.instance else None
         registry = await self._registry(call)
         shown = [
             registered_view(cluster, instance=registry.instance_of(name), refusal=refusal(name, instance, registry))
-            for name, cluster in registry.clusters.items()
+            for name, cluster in registry.shown().items()
         ]
         items, pagination = _page(shown, request)
         return ListClustersResponse(items=list(items), pagination=pagination)

@@ -37,11 +37,12 @@ ORDER: Order[SeenInstance] = Order(
 
 class Reading(Part):
     async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:
-        wanted = request.name.casefold()
+        wanted, reach = request.name.casefold(), call.sight.reach
         found = [
             seen
             for seen in await self._own.instances.all(call)
-            if wanted in seen.metadata.name or wanted in seen.spec.alias.casefold()
+            if reach.includes(seen.metadata.name)
+            and (wanted in seen.metadata.name or wanted in seen.spec.alias.casefold())
         ]
         items, pagination = page_of(found, ORDER, request)
         return ListInstancesResponse(items=[instance_view(seen) for seen in items], pagination=pagination)
@@ -56,7 +57,11 @@ class Reading(Part):
     async def watch_instances(
         self, request: WatchInstancesRequest, call: Call
     ) -> AsyncIterator[WatchInstancesResponse]:
-        feed = follow_kind(self._own.instances.reflector, wanted=lambda seen: request.name in ("", seen.metadata.name))
+        def wanted(seen: SeenInstance) -> bool:
+            name = seen.metadata.name
+            return request.name in ("", name) and call.sight.reach.includes(name)
+
+        feed = follow_kind(self._own.instances.reflector, wanted=wanted)
         async with aclosing(feed):
             async for news in feed:
                 shown = instance_view(news.object) if news.object is not None else None

@@ -45,7 +45,8 @@ class CoreService:
     async def list_instance_event_kinds(
         self, request: ListInstanceEventKindsRequest, call: Call
     ) -> ListInstanceEventKindsResponse:
-        found = await events.kinds_in(self._operations.reach.instance(request.instance), call)
+        visible = call.sight.within(request.instance)
+        found = await events.kinds_in(self._operations.reach.instance(request.instance), visible, call)
         return ListInstanceEventKindsResponse(data=sorted(found))
 
     async def list_pods_for_member_cluster(
@@ -79,7 +80,8 @@ class CoreService:
         query = Query(
             instance=request.instance,
             resource=resource,
-            namespace=getattr(request, "namespace", None),
+            visible=call.sight.within(request.instance),
+            namespace=getattr(request, "namespace", "") or None,
             window=Window.of(request),
             key=order.key(request),
             descending=is_descending(request),

@@ -13,6 +13,7 @@ from kairship.apiserver.services.resources.reader import Binding
 from kairship.gen.kairship.core.v1alpha1.event_pb import Event, EventType, ListEventsRequest
 from kairship.kube import Client, Object, kinds
 from kairship.rpc.calls import Call
+from kairship.rpc.sight import Visible
 
 
 def event_view(obj: Object) -> Event:
@@ -85,15 +86,21 @@ class _Involved(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class _Placed(msgspec.Struct, frozen=True):
+    namespace: str
+
+
 class _About(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: _Placed
     involved_object: _Involved = _Involved()
 
 
-async def kinds_in(client: Client, call: Call) -> set[str]:
-    """The kinds that there are events about."""
+async def kinds_in(client: Client, visible: Visible, call: Call) -> set[str]:
+    """The kinds that there are events about, where the caller can see them."""
     found: set[str] = set()
-    pages = client.pages(kinds.EVENTS, as_type=_About, timeout=patience(call))
-    async with aclosing(pages):
-        async for page in pages:
-            found |= {each.involved_object.kind for each in page.items}
+    for namespace in visible.to_list(None):
+        pages = client.pages(kinds.EVENTS, namespace=namespace, as_type=_About, timeout=patience(call))
+        async with aclosing(pages):
+            async for page in pages:
+                found |= {each.involved_object.kind for each in page.items if visible.includes(each.metadata.namespace)}
     return found - {""}

@@ -185,8 +185,11 @@ class NotedWrites:
 
 def _asked(query: Query, cluster: str) -> index.Query:
     """Raises `BadSelectorError`: then the instance refuses it, in its own words."""
+    visible = query.visible
+    scope = index.Scope(cluster, namespaces=visible.namespaces, reserved=visible.reserved)
     return index.Query(
-        scopes=(index.Scope(cluster, namespaces=query.visible),),
+        # What is in no namespace is of the instance as a whole: whether it may be listed was decided before.
+        scopes=(scope if query.resource.namespaced else index.Scope(cluster),),
         kinds=frozenset((index.kind_name(query.resource),)),
         namespace=query.namespace,
         labels=index.parse_labels(query.label_selector or ""),

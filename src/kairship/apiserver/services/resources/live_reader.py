@@ -5,7 +5,7 @@ the index is for; this is what there is when it cannot answer, and bounded all t
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from kairship.apiserver.services.reach import InMember, Reach, patience
@@ -36,25 +36,33 @@ class LiveReader:
 
     async def query(self, query: Query, call: Call) -> Found:
         call.note_age(0.0)
-        resource = InMember.at(query.cluster, query.resource) if query.cluster else query.resource
         needed = query.window.end or MOST
         kept: list[Object] = []
         total = 0
         async with asyncio.timeout(patience(call)):
+            async with aclosing(self._pages(query)) as pages:
+                async for page in pages:
+                    fitting = [obj for obj in page if fits(obj, query)]
+                    total += len(fitting)
+                    refuse_too_many(query, total)
+                    kept = sorted([*kept, *fitting], key=query.key, reverse=query.descending)[:needed]
+        return Found(query.window.cut(kept), total)
+
+    async def _pages(self, query: Query) -> AsyncGenerator[list[Object]]:
+        """Of the namespaces that the caller may see, and no others: what is not read cannot be told."""
+        resource = InMember.at(query.cluster, query.resource) if query.cluster else query.resource
+        namespaces = query.visible.to_list(query.namespace) if query.resource.namespaced else [None]
+        for namespace in namespaces:
             pages = self._reach.instance(query.instance).pages(
                 resource,
-                namespace=query.namespace,
+                namespace=namespace,
                 label_selector=query.label_selector,
                 field_selector=query.field_selector,
                 limit=_PAGE,
             )
             async with aclosing(pages):
                 async for page in pages:
-                    fitting = [obj for obj in page.items if _is_visible(obj, query) and fits(obj, query)]
-                    total += len(fitting)
-                    refuse_too_many(query, total)
-                    kept = sorted([*kept, *fitting], key=query.key, reverse=query.descending)[:needed]
-        return Found(query.window.cut(kept), total)
+                    yield page.items
 
     async def bindings_of(
         self, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call
@@ -87,7 +95,3 @@ async def _binding(client: Client, obj: Object, timeout: float) -> Binding | Non
         )
     except NotFound:
         return None
-
-
-def _is_visible(obj: Object, query: Query) -> bool:
-    return query.visible is None or obj["metadata"].get("namespace") in query.visible

@@ -43,6 +43,7 @@ class Operations:
         query = Query(
             instance=request.instance,
             resource=kind.resource,
+            visible=call.sight.within(request.instance),
             window=Window.of(request),
             key=_order(kind).key(request),
             sort=_sort(kind, request),

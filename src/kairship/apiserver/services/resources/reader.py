@@ -12,6 +12,7 @@ from kairship.index import Sort
 from kairship.kube import Object, Resource
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import ResourceExhausted
+from kairship.rpc.sight import Visible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,8 @@ class Query:
 
     instance: str
     resource: Resource
+    visible: Visible
+    """What the caller may see: nothing else is in the page, nor counted."""
     window: Window
     key: Callable[[Object], Any]
     """What it is sorted by. Total: no two objects have the same."""
@@ -28,8 +31,6 @@ class Query:
     descending: bool = False
     namespace: str | None = None
     """None for all."""
-    visible: frozenset[str] | None = None
-    """The namespaces that the caller may see; None for all, and what is in none."""
     cluster: str = ""
     """The member cluster to look in; empty for the instance itself."""
     name_contains: str = ""
@@ -122,6 +123,8 @@ def fits(obj: Object, query: Query) -> bool:
     # Items of a list come without the two.
     obj.setdefault("apiVersion", query.resource.api_version)
     obj.setdefault("kind", query.resource.kind)
+    if query.resource.namespaced and not query.visible.includes(obj["metadata"]["namespace"]):
+        return False
     return query.name_contains in obj["metadata"]["name"] and all(holds(obj) for holds in query.filters)
 
 

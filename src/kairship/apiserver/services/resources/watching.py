@@ -38,7 +38,8 @@ class Following:
         self._kind = kind
         self._method = method
         self._instance: str = request.instance
-        self._namespace: str | None = request.namespace or None
+        self._visible = call.sight.within(request.instance)
+        self._namespaces = self._visible.to_list(request.namespace or None)
         self._call = call
         self._taken: asyncio.Queue[Taken] = asyncio.Queue(_AHEAD)
         self._placed: dict[Place, Placed] = {}
@@ -75,11 +76,14 @@ class Following:
 
     async def _take(self, resource: Resource) -> None:
         picture = Picture()
-        selection = Selection(resource, dict[str, Any], namespace=self._namespace)
+        # Several namespaces are picked out of all: a stream of each would be one connection for each.
+        namespace = self._namespaces[0] if len(self._namespaces) == 1 else None
+        selection = Selection(resource, dict[str, Any], namespace=namespace)
         steps = follow_in_instance(self._operations.reach, self._instance, selection, self._operations.clock)
         async with aclosing(steps):
             async for step in steps:
                 there, gone, complete = picture.take(step)
+                there = [obj for obj in there if self._visible.includes(obj["metadata"].get("namespace", ""))]
                 if there or gone or complete:
                     await self._taken.put((resource, there, gone, complete))
 

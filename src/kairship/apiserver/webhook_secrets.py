@@ -1,0 +1,43 @@
+"""The secrets by which deliveries of bindings are known to be genuine: a Secret, followed as it changes."""
+
+import msgspec
+
+from kairship.access.delivery import CURRENT, PREVIOUS, WEBHOOK_SECRET, Receiver
+from kairship.kube import Client, kinds
+from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection
+from kairship.resources import NAMESPACE
+
+_SHORTEST = 16
+"""Less could be guessed."""
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    data: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"_Secret({self.metadata.name!r})"
+
+
+class WebhookSecrets:
+    """Run it. Until there is a secret, no delivery is genuine."""
+
+    def __init__(self, client: Client, *, clock: Clock, metrics: Metrics) -> None:
+        self._receiver = Receiver()
+        selection = Selection(
+            kinds.SECRETS, _Secret, namespace=NAMESPACE, field_selector=f"metadata.name={WEBHOOK_SECRET}"
+        )
+        self._reflector = Reflector(client, selection, clock=clock, metrics=metrics)
+        self._reflector.subscribe(self._changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._reflector.run()
+
+    def receiver(self) -> Receiver:
+        return self._receiver
+
+    def _changed(self, change: Change[_Secret]) -> None:
+        data = change.new.data if change.new is not None else {}
+        found = (data.get(key, b"").decode(errors="replace") for key in (CURRENT, PREVIOUS))
+        self._receiver = Receiver(*(secret for secret in found if len(secret) >= _SHORTEST))

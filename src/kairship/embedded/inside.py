@@ -1,0 +1,44 @@
+"""How the entrance of the embedded plane reaches the roles behind it.
+
+They have certificates of an authority of their own, which nobody outside trusts, and take tokens of the apiserver's
+service account that are meant for them: one audience per role.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kairship.controlplane.pki import KeyPair, Pki
+from kairship.embedded.home import Home
+
+_AUTHORITY = "inside-ca"
+_HOSTS = ("127.0.0.1", "localhost")
+
+
+def audience(role: str) -> str:
+    return f"kairship-{role}"
+
+
+def port_name(role: str) -> str:
+    """Under which the port of its gRPC is allocated."""
+    return f"{role}-grpc"
+
+
+def token_file(home: Home, account: str, role: str) -> Path:
+    """Where the token keeper puts the tokens of an account for a role."""
+    return home.roles / f"{account}.for-{role}.token"
+
+
+def ensure_certificate(home: Home, role: str) -> KeyPair:
+    """Made once, and renewed in time."""
+    pki = Pki(home.roles / "inside")
+    pki.ensure_authority(_AUTHORITY, common_name="kairship roles")
+    return pki.ensure_server(role, authority=_AUTHORITY, common_name=f"kairship {role}", hosts=_HOSTS)
+
+
+def flags(home: Home, ports: Mapping[str, int], account: str, role: str) -> tuple[str, ...]:
+    """What a process needs to be told in order to call a role."""
+    return (
+        f"--{role}=127.0.0.1:{ports[port_name(role)]}",
+        f"--{role}-ca={Pki(home.roles / 'inside').pair(_AUTHORITY).cert}",
+        f"--{role}-token={token_file(home, account, role)}",
+    )

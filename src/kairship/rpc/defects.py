@@ -1,0 +1,19 @@
+"""Defects of ours, in the logs: where they happened, but not what the error says. That may be a part of the request."""
+
+import traceback
+from typing import Any
+
+from kairship.wire import Method
+
+_FRAMES = 20
+
+
+def log_defect(log: Any, error: Exception, method: Method, request_id: str) -> None:
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    log.error(
+        "defect",
+        request_id=request_id,
+        operation=method.path,
+        error=type(error).__qualname__,
+        frames=[f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+    )

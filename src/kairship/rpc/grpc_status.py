@@ -1,0 +1,52 @@
+"""Errors as gRPC carries them: a code, a message, and `google.rpc.Status` with its details beside them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+from protobuf import Message
+
+from kairship.gen.google.rpc.error_details_pb import BadRequest, ErrorInfo, RequestInfo, RetryInfo
+from kairship.gen.google.rpc.status_pb import Status
+from kairship.rpc.errors import ApiError, Code
+
+DETAILS = "grpc-status-details-bin"
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_KNOWN: tuple[type[Message[Any]], ...] = (BadRequest, ErrorInfo, RequestInfo)
+
+
+def code_of(error: ApiError) -> grpc.StatusCode:
+    return _CODES[error.code]
+
+
+def trailer_of(error: ApiError) -> tuple[str, bytes]:
+    return DETAILS, error.status().to_binary()
+
+
+def told_by(failure: grpc.aio.AioRpcError) -> ApiError | None:
+    """The error that a server of ours ended a call with; None if it is not from one."""
+    for key, value in failure.trailing_metadata() or ():
+        if key == DETAILS and isinstance(value, bytes):
+            try:
+                status = Status.from_binary(value)
+                return ApiError(Code(status.code), status.message, details=_details(status), retry_after=_pause(status))
+            except (ValueError, TypeError, EOFError, RecursionError):
+                return None
+    return None
+
+
+def _details(status: Status) -> Iterator[Message[Any]]:
+    for packed in status.details:
+        for kind in _KNOWN:
+            detail = packed.unpack(kind)
+            if detail is not None:
+                yield detail
+
+
+def _pause(status: Status) -> float | None:
+    for packed in status.details:
+        told = packed.unpack(RetryInfo)
+        if told is not None and told.retry_delay is not None:
+            return told.retry_delay.to_seconds()
+    return None

@@ -1,0 +1,176 @@
+"""Lists, counts and watches tell of what is in the caller's sight, and of nothing else."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from protobuf.wkt import Empty
+from support.manifests import deployment
+from support.our_kinds import SERVED, delete_when_allowed
+from support.services import Api, refused, until
+
+from kairship.gen.kairship.apps.v1alpha1.deployment_pb import (
+    ListDeploymentsResponse,
+    ListInstanceDeploymentsResponse,
+    ListMemberClusterAllDeploymentsResponse,
+)
+from kairship.gen.kairship.cluster.v1alpha1.membership_pb import ListClustersResponse
+from kairship.gen.kairship.core.v1alpha1.event_pb import ListInstanceEventKindsResponse, ListInstanceEventsResponse
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import ListInstancesResponse
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchEventType
+from kairship.kube import kinds
+from kairship.resources import Reach
+from kairship.rpc.errors import ApiError, Code
+from kairship.rpc.sight import EVERYTHING, Sight
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WHOLE = Sight(reach=Reach(instances=frozenset({"demo"})))
+
+
+def of(*namespaces: str) -> Sight:
+    return Sight(reach=Reach(namespaces={"demo": frozenset(namespaces)}))
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def whole_sight_afterwards(api: Api) -> AsyncIterator[None]:
+    yield
+    api.sight = EVERYTHING
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def own(api: Api) -> AsyncIterator[str]:
+    """The beginning of the names of three namespaces, each with a Deployment of the same name."""
+    own, instance = f"sight{uuid.uuid4().hex[:6]}", await api.instance()
+    names = [f"{own}-{letter}" for letter in "abc"]
+    for name in names:
+        await instance.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+        await instance.create(kinds.DEPLOYMENTS, deployment(own), namespace=name)
+    await instance.create(kinds.DEPLOYMENTS, deployment(own), namespace="karmada-cluster")
+    yield own
+    await instance.delete(kinds.DEPLOYMENTS, own, namespace="karmada-cluster")
+    for name in names:
+        await instance.delete(kinds.NAMESPACES, name)
+
+
+async def deployments(api: Api, own: str, **fields: Any) -> tuple[list[str], int]:
+    """The namespaces of those that are listed, and how many there are said to be."""
+    order = {"sort_by": SortBy.namespace, "sort_dir": SortDir.asc}
+    found = await api(
+        "Apps.ListInstanceDeployments", ListInstanceDeploymentsResponse, instance="demo", name=own, **order, **fields
+    )
+    assert found.pagination is not None
+    return [item.metadata.namespace for item in found.items if item.metadata], found.pagination.total
+
+
+async def test_deployments_of_an_instance(api: Api, own: str) -> None:
+    all_three = [f"{own}-a", f"{own}-b", f"{own}-c"]
+    assert await deployments(api, own) == (["karmada-cluster", *all_three], 4)
+    api.sight = WHOLE
+    assert await deployments(api, own) == (all_three, 3)
+    api.sight = of(f"{own}-a", f"{own}-c", "karmada-cluster", f"{own}-none")
+    assert await deployments(api, own) == ([f"{own}-a", f"{own}-c"], 2)
+    assert await deployments(api, own, page=2, page_size=1) == ([f"{own}-c"], 2)
+    api.sight = Sight(reach=Reach(instances=frozenset({"other"})), reserved=Reach(everywhere=True))
+    assert await deployments(api, own) == ([], 0)
+
+
+async def test_deployments_of_a_namespace_and_of_a_member(api: Api, own: str) -> None:
+    api.sight = of(f"{own}-a")
+    for namespace, there in ((f"{own}-a", 1), (f"{own}-b", 0), ("karmada-cluster", 0)):
+        found = await api("Apps.ListDeployments", ListDeploymentsResponse, instance="demo", namespace=namespace)
+        assert len(found.items) == there
+    in_member = await api(
+        "Apps.ListMemberClusterAllDeployments",
+        ListMemberClusterAllDeploymentsResponse,
+        instance="demo",
+        cluster="frankfurt",
+    )
+    assert in_member.items == []
+
+
+async def test_a_watch_tells_of_what_is_in_sight(api: Api, own: str) -> None:
+    api.sight = of(f"{own}-a", f"{own}-b")
+    told: list[str] = []
+    async with asyncio.timeout(30), aclosing(api.watch("Apps.WatchDeployments", instance="demo")) as events:
+        async for event in events:
+            if event.type is WatchEventType.SYNCED:
+                break
+            told.append(event.deployment.metadata.namespace)
+    assert sorted(told) == [f"{own}-a", f"{own}-b"]
+
+
+async def test_events_of_an_instance(api: Api, own: str) -> None:
+    instance = await api.instance()
+    about = {"kind": "Deployment", "name": own, "namespace": f"{own}-a", "apiVersion": "apps/v1"}
+    event = {"metadata": {"name": own}, "involvedObject": about, "reason": "Test", "message": "m", "type": "Normal"}
+    await instance.create(kinds.EVENTS, event, namespace=f"{own}-a")
+
+    async def seen() -> tuple[bool, bool]:
+        listed = await api("Core.ListInstanceEvents", ListInstanceEventsResponse, instance="demo", name=own)
+        told = await api("Core.ListInstanceEventKinds", ListInstanceEventKindsResponse, instance="demo")
+        return any(each.reason == "Test" for each in listed.items), "Deployment" in told.data
+
+    api.sight = of(f"{own}-a")
+    assert await seen() == (True, True)
+    api.sight = of(f"{own}-none")
+    assert await seen() == (False, False)
+
+
+async def test_instances(api: Api) -> None:
+    async def names() -> list[str]:
+        found = await api("Instance.ListInstances", ListInstancesResponse, page_size=-1)
+        return [item.metadata.name for item in found.items if item.metadata]
+
+    assert "demo" in await names()
+    api.sight = of("default")
+    assert await names() == ["demo"]
+    api.sight = Sight(reach=Reach(instances=frozenset({"nobody"})))
+    assert await names() == []
+    async with asyncio.timeout(30), aclosing(api.watch("Instance.WatchInstances")) as events:
+        async for event in events:
+            assert event.type is WatchEventType.SYNCED
+            break
+
+
+async def test_clusters_of_others_are_as_if_they_did_not_exist(api: Api) -> None:
+    own = f"s{uuid.uuid4().hex[:6]}"
+    ready = {"status": {"phase": "RUNNING", "id": own}}
+    try:
+        for name in (f"{own}-theirs", f"{own}-twin"):
+            await api.world.create(
+                SERVED["Cluster"], {"metadata": {"name": name}, "spec": {"credentials": {"name": name}}}
+            )
+            await api.world.patch(SERVED["Cluster"], name, ready, subresource="status")
+
+        async def joined() -> bool | None:
+            try:
+                await api("Cluster.JoinCluster", Empty, instance="demo", name=f"{own}-theirs")
+            except ApiError:
+                return None
+            return True
+
+        await until(joined, what="the cluster joins")
+        api.sight = Sight(reach=Reach(instances=frozenset({"other"})))
+        found = await api("Cluster.ListClusters", ListClustersResponse, name=own)
+        [twin] = found.items
+        assert twin.status is not None
+        assert twin.status.join_refusal == "it is the same cluster as one that has joined already"
+        with refused(Code.NOT_FOUND) as theirs:
+            await api("Cluster.JoinCluster", Empty, instance="demo", name=f"{own}-theirs")
+        with refused(Code.NOT_FOUND) as nobodys:
+            await api("Cluster.JoinCluster", Empty, instance="demo", name=f"{own}-nobody")
+        assert theirs.value.message.replace("theirs", "nobody") == nobodys.value.message
+        for instance in ("demo", "nobody"):
+            with refused(Code.NOT_FOUND, f"^there is no instance {instance}$"):
+                await api("Cluster.ListClusters", ListClustersResponse, instance=instance)
+        api.sight = Sight()
+        assert (await api("Cluster.ListClusters", ListClustersResponse)).items == []
+    finally:
+        await api.world.delete(SERVED["Membership"], f"{own}-theirs", missing_ok=True)
+        for name in (f"{own}-theirs", f"{own}-twin"):
+            await delete_when_allowed(api.world, SERVED["Cluster"], name)

@@ -1,0 +1,221 @@
+"""Deliveries of bindings at the entrance: genuine ones are stored once, in their order, and nothing else is."""
+
+import asyncio
+import base64
+import io
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import msgspec
+import pytest
+from support import our_kinds
+from support.entrance import Reply, Running, running
+from support.our_kinds import SERVED, Kube, binding, own_objects, until
+from support.relay import Relay, relay_to
+from yarl import URL
+
+from kairship.access import BindingStore, Feed
+from kairship.access.delivery import (
+    LARGEST,
+    SIGNATURE,
+    TIMESTAMP,
+    TOLERANCE,
+    WEBHOOK_SECRET,
+    Changes,
+    Delivered,
+    Everything,
+    encode,
+    signed_headers,
+)
+from kairship.apiserver.webhook import PATH, BindingWebhook
+from kairship.apiserver.webhook_secrets import WebhookSecrets
+from kairship.kube import AlreadyExists, Client, NotFound, kinds
+from kairship.reconcile import Metrics, SystemClock
+from kairship.resources import NAMESPACE, AccessBindingSpec
+
+BINDING = SERVED["AccessBinding"]
+SECRET = "the secret of these tests"
+
+
+class Only:
+    """Bindings of one test: others have theirs in the same cluster, and `Everything` would take them away."""
+
+    def __init__(self, feed: Feed, own: str) -> None:
+        self.stored = feed.stored
+        self._feed = feed
+        self._own = own
+
+    def all_stored(self) -> list[Any]:
+        return [each for each in self._feed.all_stored() if each.name.startswith(self._own)]
+
+
+class Hook:
+    def __init__(self, server: Running, world: Client, own: str) -> None:
+        self._server = server
+        self.session = server.client.rest
+        self.world = world
+        self.own = own
+
+    def delivered(self, sequence: int, *, name: str = "", revoked: bool = False) -> Delivered:
+        spec = binding(self.own)["spec"] | {"sequence": sequence, "revoked": revoked}
+        return Delivered(name=f"{self.own}{name}", spec=msgspec.convert(spec, AccessBindingSpec))
+
+    async def post(
+        self, *bindings: Delivered, secret: str = SECRET, at: float | None = None, everything: bool = False
+    ) -> Reply:
+        whole = Everything(bindings=bindings, after=self.own[:-1], upto=f"{self.own}~", sequence=100)
+        body = encode(whole if everything else Changes(bindings=bindings))
+        return await self.send(body, signed_headers(secret, body, at=int(time.time() if at is None else at)))
+
+    async def send(self, body: bytes, headers: dict[str, str]) -> Reply:
+        return await self._server.client.named("").request("POST", PATH, body, headers=headers)
+
+    async def stored(self, name: str = "") -> tuple[int, bool] | None:
+        try:
+            found = await self.world.get(BINDING, f"{self.own}{name}")
+        except NotFound:
+            return None
+        return found["spec"]["sequence"], found["spec"].get("revoked", False)
+
+
+async def hook_over(stack: AsyncExitStack, world: Client, client: Client) -> Hook:
+    own = await stack.enter_async_context(own_objects(world))
+    feed = Feed(client, clock=SystemClock(), metrics=Metrics())
+    secrets = WebhookSecrets(client, clock=SystemClock(), metrics=Metrics())
+    tasks = [asyncio.create_task(feed.run()), asyncio.create_task(secrets.run())]
+    stack.push_async_callback(_ended, tasks)
+    webhook = BindingWebhook(BindingStore(client, Only(feed, own)), secrets)
+    server = await stack.enter_async_context(running(receivers={PATH: webhook.handle}))
+    hook = Hook(server, world, own)
+    stack.push_async_callback(_clear, world, own)
+    async with asyncio.timeout(30):
+        await feed.wait_synced()
+
+    async def knows_secret() -> bool:
+        return (await hook.post()).status == 204
+
+    await until(knows_secret, what="the secret is known")
+    return hook
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _clear(world: Client, own: str) -> None:
+    for each in (await world.list(BINDING)).items:
+        if each["metadata"]["name"].startswith(own):
+            await world.delete(BINDING, each["metadata"]["name"], missing_ok=True)
+
+
+@pytest.fixture
+async def world(kube: Kube) -> AsyncIterator[Client]:
+    async with Client(kube.connection) as client:
+        await our_kinds.install(client)
+        with suppress(AlreadyExists):
+            await client.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        data = {"secret": base64.b64encode(SECRET.encode()).decode()}
+        manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": WEBHOOK_SECRET}, "data": data}
+        await client.apply_object(manifest, field_manager="test", namespace=NAMESPACE)
+        yield client
+
+
+@pytest.fixture
+async def hook(world: Client) -> AsyncIterator[Hook]:
+    async with AsyncExitStack() as stack:
+        yield await hook_over(stack, world, world)
+
+
+async def test_a_delivery_is_stored_once_and_in_order_whatever_comes_when(hook: Hook) -> None:
+    assert (await hook.post(hook.delivered(5))).status == 204
+    assert await hook.stored() == (5, False)
+    assert (await hook.post(hook.delivered(5))).status == 204  # doubled
+    assert (await hook.post(hook.delivered(9, revoked=True))).status == 204
+    assert (await hook.post(hook.delivered(7))).status == 204  # late: acknowledged, or it would come for ever
+    assert await hook.stored() == (9, True)
+    assert (await hook.post(hook.delivered(9))).status == 204  # an old right under the number of its end
+    assert await hook.stored() == (9, True)
+
+
+async def test_whole_reconcile_withdraws_what_is_not_known_any_more(hook: Hook) -> None:
+    await hook.post(hook.delivered(5), hook.delivered(6, name="-b"))
+    assert (await hook.post(hook.delivered(6, name="-b"), everything=True)).status == 204
+
+    async def withdrawn() -> bool:
+        await hook.post(hook.delivered(6, name="-b"), everything=True)
+        return await hook.stored() in (None, (100, True))
+
+    await until(withdrawn, what="what was lost on the way is withdrawn")
+    assert await hook.stored("-b") == (6, False)
+
+
+@pytest.mark.parametrize("age", [TOLERANCE + 30, -TOLERANCE - 30])
+async def test_what_is_not_of_this_time_is_refused(hook: Hook, age: int) -> None:
+    reply = await hook.post(hook.delivered(5), at=time.time() - age)
+    assert (reply.status, reply.json["code"]) == (401, 16)
+    assert await hook.stored() is None
+
+
+async def test_what_is_forged_is_refused_and_told_nothing(hook: Hook) -> None:
+    body = encode(Changes(bindings=(hook.delivered(5),)))
+    headers = signed_headers(SECRET, body, at=int(time.time()))
+    assert (await hook.post(hook.delivered(5), secret="another secret altogether")).status == 401
+    assert (await hook.send(body.replace(b"alice", b"mallo"), headers)).status == 401
+    assert (await hook.send(body, headers | {TIMESTAMP: str(int(time.time()) + 5)})).status == 401
+    for missing in (SIGNATURE, TIMESTAMP):
+        assert (await hook.send(body, {key: text for key, text in headers.items() if key != missing})).status == 401
+    assert (await hook.send(b"[]", {})).status == 401
+    nonsense = b'{"type": "changes", "bindings": [{"name": 1}]}'
+    reply = await hook.send(nonsense, signed_headers(SECRET, nonsense, at=int(time.time())))
+    assert reply.status == 401
+    assert SECRET not in str(reply)
+    large = b"x" * (LARGEST + 1)
+    headers = signed_headers(SECRET, large, at=int(time.time()))
+    async with hook.session.post(PATH, data=io.BytesIO(large), headers=headers) as too_large:
+        assert too_large.status == 413
+    assert await hook.stored() is None
+
+
+async def test_the_secret_changes_without_a_gap(hook: Hook) -> None:
+    new = base64.b64encode(b"the next secret of these tests").decode()
+    old = base64.b64encode(SECRET.encode()).decode()
+    patch = {"data": {"secret": new, "previous": old}}
+    await hook.world.patch(kinds.SECRETS, WEBHOOK_SECRET, patch, namespace=NAMESPACE)
+
+    async def signed_with_the_new() -> bool:
+        return (await hook.post(secret="the next secret of these tests")).status == 204
+
+    await until(signed_with_the_new, what="the new secret is good")
+    assert (await hook.post()).status == 204
+    await hook.world.delete(kinds.SECRETS, WEBHOOK_SECRET, namespace=NAMESPACE)
+
+    async def nobodys() -> bool:
+        return (await hook.post()).status == 401
+
+    await until(nobodys, what="without a secret nothing is genuine")
+
+
+async def test_what_cannot_be_stored_is_not_acknowledged(world: Client, kube: Kube) -> None:
+    url = URL(kube.connection.server)
+    async with AsyncExitStack() as stack:
+        relay: Relay = await stack.enter_async_context(relay_to(str(url.host), url.port or 0))
+        connection = msgspec.structs.replace(
+            kube.connection, server=f"https://{relay.address}", tls_server_name=url.host
+        )
+        client = await stack.enter_async_context(Client(connection, timeout=5))
+        hook = await hook_over(stack, world, client)
+        relay.refuse()
+        relay.reset()
+        reply = await hook.post(hook.delivered(5))
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+        await relay.heal()
+
+        async def taken() -> bool:
+            return (await hook.post(hook.delivered(5))).status == 204
+
+        await until(taken, what="the same delivery is taken later")
+        assert await hook.stored() == (5, False)

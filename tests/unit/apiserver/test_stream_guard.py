@@ -1,0 +1,113 @@
+"""Streams end when their callers lose the right to them, and only those streams."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from support.bindings import World, bind, on
+from support.entrance import BASE, METHODS, Running, running, status_of
+
+from kairship.access import Binding, Role
+from kairship.apiserver import stream_guard
+from kairship.apiserver.admission import CallerId
+from kairship.apiserver.stream_guard import StreamGuard
+from kairship.gen.kairship.apps.v1alpha1.deployment_pb import WatchDeploymentsResponse
+from kairship.rpc.calls import Call
+
+WATCH = METHODS["Apps.WatchDeployments"]
+EAST = WATCH.request(instance="east")
+
+
+class Silent:
+    """Tells one thing, and then nothing more."""
+
+    async def watch_deployments(self, request: Any, call: Call) -> AsyncIterator[WatchDeploymentsResponse]:
+        yield WatchDeploymentsResponse()
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def guarded(world: World) -> AsyncIterator[tuple[Running, StreamGuard]]:
+    async with running({"kairship.v1alpha1.Apps": Silent()}, world=world) as server:
+        guard = StreamGuard(server.streams)
+        watching = asyncio.create_task(guard.run())
+        yield server, guard
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+def lose(world: World, guard: StreamGuard, binding: Binding) -> None:
+    """As the feed does."""
+    world.holdings.remove(binding.name)
+    guard.hear(binding)
+
+
+@asynccontextmanager
+async def watched(server: Running, who: str) -> AsyncIterator[Any]:
+    stream = server.client.named(who).stream(WATCH, EAST)
+    await stream.read()
+    yield stream
+    stream.cancel()
+
+
+async def end_of(stream: Any) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        async with asyncio.timeout(5):
+            await stream.read()
+    return ended.value
+
+
+@pytest.mark.parametrize("subject", ["ann", "%team"])
+async def test_a_stream_ends_with_the_binding_and_others_go_on(subject: str) -> None:
+    lost, kept = bind(subject, Role.VIEWER, on("east")), bind("bob", Role.VIEWER, on("east"))
+    world = World(lost, kept)
+    async with guarded(world) as (server, guard):
+        who = "ann%team" if subject.startswith("%") else "ann"
+        async with watched(server, who) as hers, watched(server, "bob") as his:
+            guard.hear(kept)  # it changed, and he still may
+            lose(world, guard, lost)
+            error = await end_of(hers)
+            assert error.code() is grpc.StatusCode.NOT_FOUND
+            assert status_of(error).message == "there is no instance east"
+            assert not his.done()
+
+
+async def test_over_rest_the_last_event_says_why() -> None:
+    lost, less = bind("ann", Role.EDITOR, on("east")), bind("ann", ["kairship.jobs.get"], on("east"))
+    world = World(lost, less)
+    async with guarded(world) as (server, guard):
+        client = server.client.named("ann")
+        async with client.rest.get(f"{BASE}/instances/east/deployments:watch", headers=client.headers) as reply:
+            await reply.content.readuntil(b"\n\n")
+            lose(world, guard, lost)
+            async with asyncio.timeout(5):
+                rest = await reply.content.read()
+    assert b"event: error" in rest
+    assert b"kairship.deployments.get is needed" in rest
+
+
+async def test_a_stream_over_two_namespaces_ends_when_one_is_lost() -> None:
+    """What it was told would otherwise go on to be told."""
+    bank = bind("ann", Role.VIEWER, on("east", "bank"))
+    world = World(bank, bind("ann", Role.VIEWER, on("east", "shop")))
+    async with guarded(world) as (server, guard), watched(server, "ann") as stream:
+        lose(world, guard, bank)
+        error = await end_of(stream)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert "call again" in status_of(error).message
+
+
+async def test_streams_end_when_rights_cannot_be_trusted_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_guard, "LOOK_EVERY", 0.05)
+    world = World(bind("ann", Role.ADMIN, on("east")))
+    async with guarded(world) as (server, _), watched(server, "ann") as stream:
+        world.freshness.lost()
+        world.clock.pass_time(59)
+        server.streams.reconsider(CallerId("ann"))
+        async with watched(server, "ann"):  # another may even begin
+            assert not stream.done()
+        world.clock.pass_time(2)
+        assert (await end_of(stream)).code() is grpc.StatusCode.UNAVAILABLE
