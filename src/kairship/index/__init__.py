@@ -14,6 +14,7 @@ kind that is not followed, a collector not heard of, a revision not reached) is 
 
 from kairship.index.current import Current, Moment, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
+from kairship.index.highlights import Highlight, highlights
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
 from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest, Reply
@@ -41,6 +42,7 @@ __all__ = [
     "BrokenIndexError",
     "Change",
     "Current",
+    "Highlight",
     "Hit",
     "Index",
     "Intake",
@@ -71,6 +73,7 @@ __all__ = [
     "WriteLog",
     "Writer",
     "Written",
+    "highlights",
     "kind_name",
     "parse_fields",
     "parse_labels",

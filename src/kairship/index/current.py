@@ -99,12 +99,15 @@ class Current:
         """Seconds since this was last known to be up to date."""
         return max(0.0, self._wall() - partition.heard_at)
 
+    def is_recent(self, age: float) -> bool:
+        return age <= self._max_age
+
     def _usable(
         self, resource: Resource, partition: Partition | None, acceptable: Callable[[Partition], None] | None
     ) -> Partition:
         if partition is None or not partition.live or partition.resource != resource:
             raise PassThrough("the kind is not followed at present")
-        if self.age(partition) > self._max_age:
+        if not self.is_recent(self.age(partition)):
             raise PassThrough("the collector has not been heard of for too long")
         if acceptable is not None:
             acceptable(partition)

@@ -14,6 +14,7 @@ from kairship.apiserver.services.offers import Offer, Offers
 from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.apiserver.services.resources import IndexReader, LiveReader, NotedWrites, Operations, ResourceService
+from kairship.apiserver.services.search import SearchService
 from kairship.index.opening import IndexAccess, IndexPlace
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
@@ -45,6 +46,8 @@ class Services:
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
+            # Of container management what only reads the index: it is answered here, where the index is read.
+            "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self._index),
         }
 
     async def run(self) -> None:
@@ -59,4 +62,4 @@ class Services:
 
     def by_name(self) -> dict[str, object]:
         """The services by their full names in the protos."""
-        return {f"{_PACKAGE}.{name}": service for name, service in self._services.items()}
+        return {name if "." in name else f"{_PACKAGE}.{name}": service for name, service in self._services.items()}
