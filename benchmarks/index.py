@@ -124,12 +124,12 @@ async def create(client: Client, count: int) -> None:
     await asyncio.gather(*(some() for _ in range(12)))
 
 
-async def until_synced(root: Path, cluster_uid: str) -> None:
+async def until_synced(root: Path, cluster_uid: str, kind: str = "deployments.apps") -> None:
     index = SqliteIndex(root)
     while True:
         try:
             async with index.snapshot(cluster_uid) as snapshot:
-                partition = await snapshot.partition("deployments.apps")
+                partition = await snapshot.partition(kind)
             if partition is not None and partition.live:
                 index.close()
                 return
@@ -172,7 +172,7 @@ async def compare(root: Path, plane: ControlPlane, apiserver: psutil.Process, cl
     collector = await asyncio.create_subprocess_exec(sys.executable, program, "collect", str(given))
     server = None
     try:
-        await until_synced(stored, settings.cluster)
+        await until_synced(stored, settings.clusters[0])
         synced = time.perf_counter() - began
         server = await asyncio.create_subprocess_exec(sys.executable, program, "serve", str(given))
         connection = plane.connection()
@@ -244,7 +244,8 @@ def tell(count: int, figures: dict[str, dict[str, dict[str, float]]], other: dic
     columns = ["", "index p50 ms", "apiserver", "times faster", "index CPU ms", "apiserver", "times less", "bytes"]
     report.table(f"{count} Deployments", columns, rows)
     report.table("", ["", "figure"], [[name, f"{value:.2f}"] for name, value in other.items()])
-    report.write("index", figures={"objects": count, **figures, **other}, ratios=ratios)
+    name = "index" if count == 10_000 else f"index_{count}"
+    report.write(name, figures={"objects": count, **figures, **other}, ratios=ratios)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,19 @@ import msgspec
 import uvloop
 from aiohttp import web
 
-from kairship.index import Current, KubernetesReads, PageTokens, PassThrough, ReadRequest, Splicer, WatchRequest
+from kairship.index import (
+    Current,
+    Index,
+    KubernetesReads,
+    PageTokens,
+    PassThrough,
+    ReadRequest,
+    Scope,
+    Search,
+    Splicer,
+    WatchRequest,
+    words_of,
+)
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from kairship.kpanda.collector import ClusterStores, Collector
 from kairship.kube import Client, Connection, kinds
@@ -32,13 +44,16 @@ class Settings(msgspec.Struct):
     key: str
     token: str
     port: int
-    cluster: str = "bench"
+    clusters: tuple[str, ...] = ("bench",)
 
 
 class Server:
-    def __init__(self, settings: Settings, client: Client, reads: KubernetesReads, splicer: Splicer) -> None:
+    def __init__(
+        self, settings: Settings, client: Client, index: Index, reads: KubernetesReads, splicer: Splicer
+    ) -> None:
         self._settings = settings
         self._client = client
+        self._index = index
         self._reads = reads
         self._splicer = splicer
         self._expected = f"Bearer {settings.token}".encode()
@@ -51,8 +66,10 @@ class Server:
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._expected):
             return web.Response(status=401)
         path, _, query = request.raw_path.partition("?")
+        asked, cluster = dict(parse_qsl(query)), self._settings.clusters[0]
+        if path == "/search":
+            return await self._search(asked["q"])
         namespace, name = _place(path)
-        asked, cluster = dict(parse_qsl(query)), self._settings.cluster
         if asked.get("watch") == "true":
             watch = WatchRequest(cluster, kinds.DEPLOYMENTS, asked, namespace)
             async with self._splicer.watch(self._client, watch) as spliced:
@@ -66,6 +83,12 @@ class Server:
         except PassThrough:
             raw = await self._client.request("GET", request.path_qs)
             return web.Response(status=raw.status, body=raw.body, headers={"Passed-Through": "yes"})
+
+    async def _search(self, text: str) -> web.Response:
+        scopes = tuple(Scope(cluster) for cluster in self._settings.clusters)
+        hits = await self._index.search(Search(words=words_of(text), scopes=scopes))
+        shown = [{"where": hit.position, "uid": hit.uid, "created": hit.created} for hit in hits]
+        return web.Response(body=msgspec.json.encode(shown), content_type="application/json")
 
 
 async def _send(
@@ -98,7 +121,9 @@ async def serve(settings: Settings) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(settings.cert, settings.key)
     async with Client(Connection.from_kubeconfig(settings.kubeconfig)) as client, Splicer(index) as splicer:
-        server = Server(settings, client, KubernetesReads(Current(index, writes), PageTokens(b"k" * 32)), splicer)
+        server = Server(
+            settings, client, index, KubernetesReads(Current(index, writes), PageTokens(b"k" * 32)), splicer
+        )
         runner = server.runner()
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", settings.port, ssl_context=tls).start()
@@ -113,7 +138,8 @@ async def collect(settings: Settings) -> None:
 
     connection = Connection.from_kubeconfig(settings.kubeconfig)
     async with Collector(open_stores, clock=SystemClock()) as collector:
-        collector.follow(settings.cluster, lambda: Client(connection))
+        for cluster in settings.clusters:
+            collector.follow(cluster, lambda: Client(connection))
         await asyncio.Event().wait()
 
 
