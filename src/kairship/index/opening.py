@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from kairship.index.current import Current
+from kairship.index.history import History, PostgresHistory, SqliteHistory
 from kairship.index.positions import PageTokens
 from kairship.index.postgres import PostgresStore
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, page_token_key
@@ -33,6 +34,7 @@ class IndexPlace(msgspec.Struct, frozen=True):
 class Opened(msgspec.Struct, frozen=True):
     current: Current
     tokens: PageTokens
+    history: History
 
 
 class IndexAccess:
@@ -63,11 +65,12 @@ class IndexAccess:
     async def _open(self, held: AsyncExitStack) -> Opened:
         if self._place.url_file is not None:
             store = await held.enter_async_context(await PostgresStore.open(self._place.url_file.read_text().strip()))
-            return Opened(Current(store.index(), store.write_log()), PageTokens(await store.page_token_key()))
+            tokens = PageTokens(await store.page_token_key())
+            return Opened(Current(store.index(), store.write_log()), tokens, PostgresHistory(store.pool))
         if self._place.directory is not None:
             root = self._place.directory
             index, writes = SqliteIndex(root), SqliteWriteLog(root)
             held.callback(index.close)
             held.callback(writes.close)
-            return Opened(Current(index, writes), PageTokens(page_token_key(root)))
+            return Opened(Current(index, writes), PageTokens(page_token_key(root)), SqliteHistory(root))
         raise BrokenIndexError("no place was given")

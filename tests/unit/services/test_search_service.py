@@ -13,6 +13,7 @@ from kairship.apiserver.services.own_kinds import SeenCluster, SeenMembership
 from kairship.apiserver.services.search import SearchService
 from kairship.gen.kairship.kpanda.v1alpha1.search_pb import MatchedPart, SearchObjectsRequest, SearchObjectsResponse
 from kairship.index import Current, PageTokens
+from kairship.index.history import SqliteHistory
 from kairship.index.opening import IndexAccess, IndexPlace, Opened
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from kairship.kube import kinds
@@ -66,7 +67,7 @@ async def index(tmp_path: Path) -> AsyncIterator[IndexAccess]:
         await writer.close()
     access = IndexAccess(IndexPlace(tmp_path))
     stored, log = SqliteIndex(tmp_path), SqliteWriteLog(tmp_path)
-    access.opened = Opened(Current(stored, log), PageTokens(b"k" * 32))
+    access.opened = Opened(Current(stored, log), PageTokens(b"k" * 32), SqliteHistory(tmp_path))
     yield access
     stored.close()
     log.close()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from kairship.apiserver.services.cluster import ClusterService
 from kairship.apiserver.services.collected import CollectedClusters
+from kairship.apiserver.services.history import HistoryService
 from kairship.apiserver.services.instance import InstanceService
 from kairship.apiserver.services.instance.part import Settings
 from kairship.apiserver.services.kinds.apps import AppsService
@@ -48,6 +49,7 @@ class Services:
             "Core": CoreService(operations),
             # Of container management what only reads the index: it is answered here, where the index is read.
             "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self._index),
+            "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self._index),
         }
 
     async def run(self) -> None:

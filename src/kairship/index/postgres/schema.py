@@ -48,6 +48,10 @@ CREATE TABLE IF NOT EXISTS write(
 );
 CREATE INDEX IF NOT EXISTS write_caller ON write(caller, cluster, kind);
 CREATE INDEX IF NOT EXISTS write_at ON write(at);
+CREATE TABLE IF NOT EXISTS slot(
+  subject text COLLATE "C" NOT NULL, tier smallint NOT NULL, place integer NOT NULL, begin bigint NOT NULL,
+  cells bytea NOT NULL, PRIMARY KEY (subject, tier, place)
+);
 """
 _TRIGRAMS = f"""
 CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;

@@ -55,6 +55,11 @@ class PostgresStore:
         await self._pool.close()
         await self._locks.close()
 
+    @property
+    def pool(self) -> Pool:
+        """For what else is kept in this database."""
+        return self._pool
+
     def index(self) -> PostgresIndex:
         return PostgresIndex(self._pool)
 

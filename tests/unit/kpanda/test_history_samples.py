@@ -1,0 +1,45 @@
+"""From the status of clusters to a moment of history."""
+
+import msgspec
+
+from kairship.index.history import Measure
+from kairship.kpanda.history import SeenCluster, SeenMembership, samples_of
+
+
+def cluster(name: str, phase: str = "RUNNING", **resources: dict[str, str]) -> SeenCluster:
+    status = {"phase": phase, "nodes": {"total": 3, "ready": 2}, "resources": resources}
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
+    return msgspec.convert({"metadata": metadata, "status": status}, SeenCluster)
+
+
+def membership(name: str, instance: str) -> SeenMembership:
+    metadata = {"name": name, "uid": "m", "resourceVersion": "1"}
+    return msgspec.convert({"metadata": metadata, "spec": {"instance": instance}}, SeenMembership)
+
+
+def test_an_instance_is_the_sum_of_its_members() -> None:
+    clusters = [
+        cluster("a", allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"}, allocated={"cpu": "1500m", "pods": "7"}),
+        cluster("b", allocatable={"cpu": "500m"}),
+        cluster("alone", allocatable={"cpu": "1"}),
+    ]
+    found = samples_of(clusters, [membership("a", "prod"), membership("b", "prod")], {"prod": "uid-prod"})
+    assert found["uid-a"][Measure.CPU_ALLOCATED] == 1.5
+    assert found["uid-a"][Measure.PODS] == 7
+    assert Measure.CPU_USED not in found["uid-a"]
+    assert found["uid-prod"][Measure.CPU_ALLOCATABLE] == 4.5
+    assert found["uid-prod"][Measure.MEMORY_ALLOCATABLE] == 8 * 2**30
+    assert found["uid-prod"][Measure.NODES_READY] == 4
+    assert found["uid-alone"][Measure.CPU_ALLOCATABLE] == 1
+
+
+def test_a_cluster_that_does_not_answer_has_no_points() -> None:
+    clusters = [cluster("a", "UNKNOWN", allocatable={"cpu": "4"}), cluster("b", allocatable={"cpu": "1"})]
+    found = samples_of(clusters, [membership("a", "prod"), membership("b", "prod")], {"prod": "uid-prod"})
+    assert "uid-a" not in found
+    assert found["uid-prod"][Measure.CPU_ALLOCATABLE] == 1
+
+
+def test_what_is_no_amount_is_left_out() -> None:
+    [found] = samples_of([cluster("a", allocatable={"memory": "9" * 40})], [], {}).values()
+    assert set(found) == {Measure.NODES, Measure.NODES_READY}
