@@ -157,7 +157,9 @@ def check(buf: Buf) -> None:
 def generate(buf: Buf, into: Path) -> None:
     buf("generate", "--template", "api/buf.gen.yaml", "--output", into)
     buf("generate", "--template", "api/buf.gen.typescript.yaml", "--output", into)
-    buf("build", "api", "--exclude-source-info", "--as-file-descriptor-set", "--output", into / DESCRIPTORS)
+    # What gRPC reflection tells of: nothing that only our own processes say to each other.
+    public = ("--exclude-path", "api/kairship/internal", "--exclude-source-info", "--as-file-descriptor-set")
+    buf("build", "api", *public, "--output", into / DESCRIPTORS)
     buf("generate", "--template", "api/openapi/buf.gen.yaml", "--output", into)
     made = into / OPENAPI.with_suffix(".swagger.json")
     document = json.loads(made.read_text()) | ABOUT
@@ -178,7 +180,8 @@ def main() -> int:
             buf = Buf(Path(workspace), asyncio.run(find_plugins(engine)))
             generate(buf, chosen.into.resolve())
             if chosen.publish:
-                buf("build", "api", "--path", "api/kairship", "--exclude-source-info", "--output", ROOT / IMAGE)
+                ours = ("--path", "api/kairship", "--exclude-path", "api/kairship/internal", "--exclude-source-info")
+                buf("build", "api", *ours, "--output", ROOT / IMAGE)
         except subprocess.CalledProcessError as failure:
             return failure.returncode  # buf or go has said what is wrong
         except (EngineError, console_packages.PackagesError) as failure:

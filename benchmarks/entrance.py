@@ -8,6 +8,7 @@ costs at most 3.3 times what a trivial handler of aiohttp does, and a stream tha
 """
 
 import asyncio
+import hashlib
 import json
 import socket
 import subprocess
@@ -24,11 +25,11 @@ import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kairship.access import Authoriser, Binding, Freshness, Holdings, KnownInstances, Role, permissions_of
+from kairship.access import Authoriser, Binding, Freshness, Holdings, Identities, KnownInstances, Role, permissions_of
 from kairship.access.bindings import BindingSpec
-from kairship.apiserver.auditing import LoggedAudit
-from kairship.apiserver.authentication import ADMIN, AdminToken
+from kairship.apiserver.audit import Spool, SpooledAudit
 from kairship.apiserver.authorisation import Gatekeeper
+from kairship.apiserver.credentials import Credentials
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.tracing import NoTracing
@@ -42,6 +43,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     WatchInstancesRequest,
     WatchInstancesResponse,
 )
+from kairship.gen.kairship.internal.v1.directory_pb import FollowResponse, Identity, Token
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.process.logs import log_as_json
@@ -54,6 +56,8 @@ from kairship.rpc.registry import Registry
 from kairship.wire import write
 
 TARGET = 3.3
+ADMIN = "admin"
+LIMITS = Limits(calls_per_second=1e6, calls_at_once=1_000_000)
 REQUESTS, LISTS, RUNS, AT_ONCE = 3000, 600, 3, 16
 UNREAD_SECONDS = 4.0
 MOST_GROWTH = 20.0
@@ -96,7 +100,7 @@ class Instances:
 def rights_of_administrator() -> Authoriser:
     holdings, freshness = Holdings(), Freshness(SystemClock())
     spec = BindingSpec(
-        subject=Subject(kind=SubjectKind.USER, id=ADMIN.id),
+        subject=Subject(kind=SubjectKind.USER, id=ADMIN),
         role=BoundRole(id=Role.PLATFORM_ADMIN.id),
         scope=Scope(level=ScopeLevel.PLATFORM),
         origin=Origin(kind=OriginKind.PLATFORM),
@@ -108,21 +112,34 @@ def rights_of_administrator() -> Authoriser:
     return Authoriser(holdings, KnownInstances(), freshness)
 
 
+def credentials(token: str) -> Credentials:
+    """Of the administrator, who has one access token."""
+    identities = Identities(SystemClock())
+    known = Token(id="t", hash=hashlib.sha256(token.encode()).digest(), user=ADMIN, expires_at=2**40)
+    identities.take(FollowResponse(complete=True, identities=[Identity(id=ADMIN, name=ADMIN)], tokens=[known]))
+
+    async def look_up(_: bytes) -> bool:
+        return False
+
+    return Credentials(identities, look_up=look_up, note_use=lambda _: None, limits=LIMITS)
+
+
 async def serve_entrance(folder: Path) -> None:
     log_as_json()
+    spool = Spool(folder / "audit")
     entrance = Entrance(
         Registry({"kairship.v1alpha1.Instance": Instances()}),
-        authenticator=AdminToken(folder / "token"),
+        authenticator=credentials((folder / "token").read_text()),
         authorizer=Gatekeeper(rights_of_administrator()),
-        audit=LoggedAudit(),
-        limits=Limits(),
+        audit=SpooledAudit(spool),
+        limits=LIMITS,
         metrics=CollectorRegistry(),
         tracing=NoTracing(),
     )
     listening = socket.create_server(("127.0.0.1", 0))
     async with entrance.serving(listening, "127.0.0.1:0") as grpc_port:
         print(json.dumps({"rest": listening.getsockname()[1], "grpc": grpc_port}), flush=True)
-        await asyncio.Event().wait()
+        await spool.run()
 
 
 async def serve_trivial(_: Path) -> None:

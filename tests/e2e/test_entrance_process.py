@@ -12,6 +12,7 @@ import grpc
 import pytest
 from support.entrance import BASE
 from support.entrance_process import PATIENCE, EntranceProcess, entrance_process, eventually
+from support.ghippo_process import ghippo_of
 
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.grpc.health.v1.health_pb import HealthCheckRequest, HealthCheckResponse
@@ -22,7 +23,8 @@ Status = HealthCheckResponse.ServingStatus
 
 @pytest.fixture
 async def entrance(plane: EmbeddedPlane, tmp_path: Path) -> AsyncIterator[EntranceProcess]:
-    async with entrance_process(await plane.global_connection(), tmp_path, workers=2) as running:
+    connection, ghippo = await plane.global_connection(), await ghippo_of(plane)
+    async with entrance_process(connection, tmp_path, ghippo=ghippo, workers=2) as running:
         yield running
 
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 from support.entrance_process import EntranceProcess, entrance_process
+from support.ghippo_process import ghippo_process
 from support.managed import World
 
 OPENAPI = Path(__file__).parents[2] / "api/openapi/kairship.json"
@@ -23,7 +24,10 @@ ANSWER_WITHIN = 10.0
 
 async def test_replies_are_as_the_document_says(world: World, tmp_path: Path) -> None:
     """In a cluster where nobody acts on what such requests may create."""
-    async with entrance_process(world.connection, tmp_path) as entrance:
+    async with (
+        ghippo_process(world.connection, tmp_path / "ghippo") as ghippo,
+        entrance_process(world.connection, tmp_path, ghippo=ghippo) as entrance,
+    ):
         (tmp_path / "ca.crt").write_bytes(entrance.authority.certificate)
         checked = await asyncio.to_thread(walk, entrance, tmp_path / "ca.crt")
     assert checked >= AT_LEAST

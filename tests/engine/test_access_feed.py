@@ -234,13 +234,10 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
                 target = bindings.Target(kind="Workspace", id=str(shop))
                 given = await do(bindings.create, subject_kind="User", subject_id=user, role="viewer", target=target)
                 held = await do(hold, workspace=shop, instance=own)
-                deliverer.wake()
                 await until(allowed, what="the right has arrived")
                 await do(let_go, workspace=shop, resource=held)
-                deliverer.wake()
                 await until(hidden, what="what the workspace let go is gone")
                 await do(hold, workspace=shop, instance=own)
-                deliverer.wake()
                 await until(allowed, what="the right is back")
                 # Somebody made a binding by hand, or a backup of the database was restored: not for long.
                 scope = {"level": "Instance", "instance": own, "instanceUid": made["metadata"]["uid"]}
@@ -251,7 +248,6 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
                 await until(stray_hidden, what="the stray binding is withdrawn")
                 assert await allowed()
                 await do(bindings.delete, identifier=given)
-                deliverer.wake()
                 await until(hidden, what="the right is taken away")
             finally:
                 running.cancel()

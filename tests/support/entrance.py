@@ -1,5 +1,6 @@
 """An entrance in the process of the test, with services that the test brings: ours to write, unlike Kubernetes."""
 
+import hashlib
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -13,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from protobuf import Message
 
 from kairship.access import Role
-from kairship.apiserver.auditing import Audit, LoggedAudit
-from kairship.apiserver.authentication import ADMIN
+from kairship.apiserver.audit import Audit
+from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
@@ -31,6 +32,7 @@ from support.bindings import World, bind, on
 
 BASE = "/apis/kairship.io/v1alpha1"
 TOKEN = "admin"
+ADMIN = Caller(id="admin", name="admin")
 METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for method in methods().values()}
 
 
@@ -42,7 +44,19 @@ class ByName:
         if not token:
             raise Unauthenticated("there is no token")
         name, *groups = token.split("%")
-        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups))
+        csrf = hashlib.sha256(f"csrf of {name}".encode()).hexdigest()
+        return ADMIN if token == TOKEN else Caller(id=name, name=name, groups=tuple(groups), csrf=csrf)
+
+
+class NoAudit:
+    async def before(self, call: object, request: object) -> None:
+        pass
+
+    async def after(self, call: object, request: object, error: object) -> None:
+        pass
+
+    def refused(self, method: object, envelope: object, call: object, error: object) -> None:
+        pass
 
 
 class EverybodyMay:
@@ -133,6 +147,7 @@ async def running(
     *,
     limits: Limits | None = None,
     everybody_may: bool = False,
+    authenticator: Authenticator | None = None,
     world: World | None = None,
     receivers: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
@@ -145,9 +160,9 @@ async def running(
     metrics = CollectorRegistry()
     entrance = Entrance(
         Registry(services or {}),
-        authenticator=ByName(),
+        authenticator=authenticator or ByName(),
         authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
-        audit=audit or LoggedAudit(),
+        audit=audit or NoAudit(),
         limits=limits or Limits(),
         metrics=metrics,
         tracing=tracing or NoTracing(),

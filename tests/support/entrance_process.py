@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import ssl
 import sys
@@ -18,6 +17,7 @@ from kairship.embedded import EmbeddedPlane, roles
 from kairship.kube import Connection
 from support.certificates import Authority, Issued
 from support.entrance import Client
+from support.ghippo_process import Reached
 
 PATIENCE = 40.0
 
@@ -51,10 +51,10 @@ async def entrance_of(plane: EmbeddedPlane) -> AsyncIterator[Client]:
 
 
 class EntranceProcess:
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, authority: Authority) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, authority: Authority, token: str) -> None:
         self.process = process
         self.authority = authority
-        self.token = (folder / "token").read_text()
+        self.token = token
         self.folder = folder
         self.lines: list[dict[str, Any]] = []
         self._more = asyncio.Condition()
@@ -137,21 +137,23 @@ class EntranceProcess:
 
 
 @asynccontextmanager
-async def entrance_process(connection: Connection, folder: Path, *, workers: int = 1) -> AsyncIterator[EntranceProcess]:
+async def entrance_process(
+    connection: Connection, folder: Path, *, ghippo: Reached, workers: int = 1
+) -> AsyncIterator[EntranceProcess]:
     """Serving, when it is entered."""
     authority = Authority()
     issued = authority.issue()
     (folder / "tls.key").write_bytes(issued.key)
     (folder / "tls.crt").write_bytes(issued.certificate)
-    (folder / "token").write_text(os.urandom(16).hex())
     (folder / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "kairship", "apiserver", "--port", "0", "--grpc-port", "0", "--ops-port", "0"),
-        *("--kubeconfig", folder / "kubeconfig", "--admin-token", folder / "token", "--workers", str(workers)),
+        *("--kubeconfig", folder / "kubeconfig", "--audit-dir", folder / "audit", "--workers", str(workers)),
+        *ghippo.flags,
         *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
         stderr=asyncio.subprocess.PIPE,
     )
-    running = EntranceProcess(process, folder, authority)
+    running = EntranceProcess(process, folder, authority, ghippo.token)
     try:
         await running.until("serving", workers)
         yield running

@@ -12,14 +12,16 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from kairship import resources
+from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
-from kairship.embedded import EmbeddedPlane, administrator
+from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, KubeError, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
+from support import administrator
 
 _MANAGER = "kairship-tests"
 _PATIENCE = 60.0
@@ -67,7 +69,7 @@ async def _install(client: Client) -> None:
         for policy in resources.admission_policies():
             await _until_it_works(partial(client.apply_object, policy, field_manager=_MANAGER))
         await administrator.ensure(client)
-        for manifest in rbac.manifests():
+        for manifest in (*rbac.manifests(), *apiserver.manifests()):
             await _until_it_works(partial(client.apply_object, manifest, field_manager=_MANAGER))
 
 

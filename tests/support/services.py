@@ -23,7 +23,7 @@ from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, Code, of_exception
-from kairship.rpc.registry import Registry
+from kairship.rpc.registry import Owner, Registry
 from kairship.rpc.sight import EVERYTHING
 from kairship.wire import methods, violations
 from support.our_kinds import SERVED
@@ -49,6 +49,7 @@ class Api:
         self.pool = pool
         self.warnings: list[str] = []
         """Of the last call."""
+        self.caller = ALICE
         self.sight = EVERYTHING
         """What the next calls are about."""
         self._registry = registry
@@ -79,7 +80,7 @@ class Api:
     def _prepare(self, name: str, fields: dict[str, Any]) -> tuple[Any, Call, Any]:
         method = _METHODS[name]
         deadline = time.monotonic() + PATIENCE
-        call = Call(request_id="test", caller=ALICE, method=method, deadline=deadline, sight=self.sight)
+        call = Call(request_id="test", caller=self.caller, method=method, deadline=deadline, sight=self.sight)
         request = method.request(**fields)
         assert not list(violations(request)), "the entrance would refuse this"
         return method, call, request
@@ -112,7 +113,7 @@ async def discard(world: Client, name: str) -> None:
 
 
 @asynccontextmanager
-async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
+async def services_of(plane: EmbeddedPlane, *, ghippo: Owner | None = None) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
     async with (
@@ -122,7 +123,7 @@ async def services_of(plane: EmbeddedPlane) -> AsyncIterator[Api]:
     ):
         metrics, clock = Metrics(), SystemClock()
         pool = Pool(client, clock=clock, metrics=metrics, settings=_QUICK)
-        services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS)
+        services = Services(client, pool, clock=clock, metrics=metrics, offers=OFFERS, ghippo=ghippo)
         api = Api(Registry(services.by_name()), world, pool)
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(pool.run()), tasks.create_task(services.run())]

@@ -4,6 +4,7 @@
     proxy        the permission that a request of Kubernetes itself needs
     Authoriser   decides from memory; `Gate` applies it to methods of the API, `Feed` keeps it up to date
     Caller       who asks: a user with groups, and perhaps a token that is for less
+    Identities   who there is: users, groups, access tokens, keys of session tokens (`session_tokens`)
     delivery     how bindings come from global management, signed; `BindingStore` keeps them as custom resources
 
 Everything runs in one event loop. Nothing but the feed does input or output.
@@ -18,6 +19,7 @@ from kairship.access.feed import Feed
 from kairship.access.freshness import Freshness
 from kairship.access.gate import Gate
 from kairship.access.holdings import Holdings
+from kairship.access.identities import Ended, Identities, Identity, Token
 from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.roles import Role
 from kairship.access.rules import Rule
@@ -30,16 +32,20 @@ __all__ = [
     "Binding",
     "BindingStore",
     "Caller",
+    "Ended",
     "Everyone",
     "Explanation",
     "Feed",
     "Freshness",
     "Gate",
     "Holdings",
+    "Identities",
+    "Identity",
     "KnownInstances",
     "Permission",
     "Role",
     "Rule",
+    "Token",
     "Verdict",
     "permission_for",
     "permission_for_path",

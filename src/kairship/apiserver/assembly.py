@@ -1,5 +1,4 @@
-"""What a worker serves: the services, the pool of clients by which they reach instances, the roles behind, and who may
-do what."""
+"""What a worker serves: services, the clients by which they reach instances, the roles behind, and who may do what."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,6 +19,8 @@ from kairship.reconcile import Metrics, SystemClock
 from kairship.rpc.registry import Registry
 from kairship.rpc.role_channel import RoleAddress, RoleChannel
 
+_GHIPPO, _KPANDA = "kairship.ghippo.v1alpha1", "kairship.kpanda.v1alpha1"
+
 
 class Assembly:
     def __init__(
@@ -27,7 +28,7 @@ class Assembly:
         client: Client,
         *,
         offers: Sequence[Offer],
-        ghippo: RoleAddress | None,
+        ghippo: RoleAddress,
         kpanda: RoleAddress | None,
         index: IndexPlace,
         metrics: CollectorRegistry,
@@ -39,15 +40,14 @@ class Assembly:
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
         self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
         self.gatekeeper = Gatekeeper(self.feed.authoriser)
-        self._services = Services(
-            client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers, index=index
-        )
-        rights = {"kairship.ghippo.v1alpha1.Rights": Rights(self.feed.authoriser)}
-        self._roles: dict[str, RoleChannel] = {}
-        if ghippo is not None:
-            self._roles["kairship.ghippo.v1alpha1"] = RoleChannel(ghippo, role="global management")
+        self.ghippo = RoleChannel(ghippo, role="global management")
+        self._roles = {_GHIPPO: self.ghippo}
         if kpanda is not None:
-            self._roles["kairship.kpanda.v1alpha1"] = RoleChannel(kpanda, role="container management")
+            self._roles[_KPANDA] = RoleChannel(kpanda, role="container management")
+        self._services = Services(
+            client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
+        )
+        rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)
 
     async def __aenter__(self) -> "Assembly":

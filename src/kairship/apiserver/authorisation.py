@@ -4,6 +4,8 @@ Default deny: what nobody allows is refused, and a method that names no permissi
 from memory, at once.
 """
 
+import hashlib
+import hmac
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -103,6 +105,13 @@ def holder(caller: Caller) -> access.Caller:
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
+
+
+def require_same_page(caller: Caller, csrf: str) -> None:
+    """That a request with a cookie comes from the page that signed in, and not from another in its name."""
+    shown = hashlib.sha256(csrf.encode(errors="replace")).hexdigest()
+    if not caller.csrf or not hmac.compare_digest(shown, caller.csrf):
+        raise PermissionDenied("the header X-CSRF-Token is missing or not that of this session; sign in again")
 
 
 def _require_place_named(call: Call, request: Message[Any]) -> None:

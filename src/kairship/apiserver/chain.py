@@ -20,11 +20,12 @@ from protobuf import Message
 
 from kairship import kube
 from kairship.apiserver.admission import Admission, CallerId
-from kairship.apiserver.auditing import Audit
+from kairship.apiserver.audit import Audit
 from kairship.apiserver.authentication import Authenticator
-from kairship.apiserver.authorisation import Authorizer, require_permission_named
+from kairship.apiserver.authorisation import Authorizer, require_permission_named, require_same_page
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
+from kairship.apiserver.pacing import Pace
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import Tracing
 from kairship.gen.kairship.api.v1.access_pb import Scope
@@ -61,6 +62,8 @@ class _Serving:
 
     outcome: Outcome
     call: Call | None = None
+    begun: bool = False
+    """Whether the caller was let in."""
 
 
 class Chain:
@@ -82,6 +85,11 @@ class Chain:
         self._authorizer = authorizer
         self._audit = audit
         self._admission = Admission(limits)
+        self._strangers = Pace(
+            per_second=limits.sign_ins_per_second,
+            at_once=limits.sign_ins_at_once,
+            told="too many requests of people who are not signed in come from your address; wait a moment",
+        )
         self._metrics = metrics
         self._tracing = tracing
         self._log = structlog.get_logger("kairship.apiserver").bind()  # once, for it is used at every call
@@ -106,7 +114,7 @@ class Chain:
                 caller = _line_of(call)
                 await self._admission.enter(caller)
                 try:
-                    request = await self._checked_request(call, receive)
+                    request = await self._checked_request(serving, call, receive)
                     handler = self._registry.unary(method)
                     if handler is None:
                         raise _unimplemented(method)
@@ -135,7 +143,7 @@ class Chain:
         async def act(serving: _Serving) -> None:
             async with asyncio.timeout(self.limits.read_seconds):
                 call = await self._identify(serving, method, envelope, allowed)
-                request = await self._checked_request(call, receive)
+                request = await self._checked_request(serving, call, receive)
             handler = self._registry.streaming(method)
             if handler is None:
                 raise _unimplemented(method)
@@ -179,6 +187,8 @@ class Chain:
                         raise self._told(error, method, envelope.request_id) from error
             except ApiError as error:
                 outcome.error, outcome.reply = error, b""
+                if not serving.begun:
+                    self._audit.refused(method, envelope, serving.call, error)
             code = outcome.error.code.name if outcome.error else "OK"
         finally:
             seconds = time.monotonic() - started
@@ -202,6 +212,8 @@ class Chain:
     async def _identify(self, serving: _Serving, method: Method, envelope: Envelope, seconds: float) -> Call:
         deadline = time.monotonic() + seconds
         open_to_all = method.scope is Scope.ANYBODY
+        if open_to_all:
+            self._strangers.take(envelope.origin)
         caller = NOBODY if open_to_all else await self._authenticator.authenticate(envelope)
         call = serving.call = Call(
             request_id=serving.outcome.request_id,
@@ -211,13 +223,16 @@ class Chain:
             origin=envelope.origin,
         )
         require_permission_named(call)
+        if envelope.csrf is not None and not open_to_all:
+            require_same_page(call.caller, envelope.csrf)
         return call
 
-    async def _checked_request(self, call: Call, receive: Receive) -> Message[Any]:
+    async def _checked_request(self, serving: _Serving, call: Call, receive: Receive) -> Message[Any]:
         request = await receive(call)
         if call.warnings:
             self._metrics.ignored_fields.inc()
         self._authorizer.authorize(call, request)
+        serving.begun = True
         return request
 
     async def _audited(self, call: Call, request: Message[Any], act: Callable[[], Awaitable[T]]) -> T:

@@ -42,6 +42,7 @@ def _file(path: Path, content_type: str) -> Callable[[web.BaseRequest], Awaitabl
         "Content-Security-Policy": _POLICY,
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
     }
 
     async def serve(_: web.BaseRequest) -> web.Response:

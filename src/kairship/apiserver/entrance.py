@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kairship.apiserver.auditing import Audit
+from kairship.apiserver.audit import Audit
 from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Authorizer
 from kairship.apiserver.chain import Chain

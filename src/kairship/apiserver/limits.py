@@ -27,6 +27,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     waiting_per_caller: int = 128
     connections: int = 4000
     """Of HTTP that are open at the same time, with something to do or not."""
+    calls_per_second: float = 1000.0
+    """Requests of one caller, after `calls_at_once`."""
+    calls_at_once: int = 5000
+    sign_ins_per_second: float = 10.0
+    """Requests of one address that nobody has signed in for, after `sign_ins_at_once`."""
+    sign_ins_at_once: int = 100
+    bad_tokens_per_second: float = 1.0
+    """Credentials of one address that are not good, after `bad_tokens_at_once`."""
+    bad_tokens_at_once: int = 50
     streams: int = 2000
     streams_per_caller: int = 200
 

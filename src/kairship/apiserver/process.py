@@ -17,7 +17,6 @@ from pathlib import Path
 
 import structlog
 
-from kairship.apiserver.authentication import read_token
 from kairship.apiserver.crew import Crew
 from kairship.apiserver.settings import Address, Settings
 from kairship.apiserver.worker import Assignment
@@ -83,9 +82,9 @@ def _check(settings: Settings) -> None:
                     "give --tls-cert and --tls-key, or listen on 127.0.0.1"
                 )
     try:
-        read_token(settings.admin_token)
-    except (OSError, ValueError) as error:
-        raise StartError(f"the admin token {settings.admin_token} cannot be used: {error}") from None
+        settings.audit_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StartError(f"the audit cannot be written to {settings.audit_dir}: {error.strerror}") from None
     Connection.from_kubeconfig(settings.kubeconfig)
 
 

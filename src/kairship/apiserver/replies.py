@@ -8,14 +8,18 @@ from kairship.index import AGE_HEADER
 from kairship.rpc.errors import ApiError, Code
 from kairship.wire import write
 
-_HEADERS = CIMultiDict(
-    {
-        "Content-Type": "application/json",
-        "Server": "kairship",
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
-    }
-)
+GUARDED = {
+    "Server": "kairship",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+"""What every reply of the API tells browsers: keep nothing, take it for nothing else, show it in no other page."""
+
+_HEADERS = CIMultiDict({"Content-Type": "application/json", **GUARDED})
 
 
 def outcome_response(outcome: Outcome) -> web.Response:

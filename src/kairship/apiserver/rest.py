@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 from aiohttp import web
 from protobuf import Message
 
+from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
+from kairship.apiserver.browser_sessions import BrowserSession
 from kairship.apiserver.chain import Chain, Receive
 from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router
@@ -41,11 +43,12 @@ class Rest:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
-        envelope = Envelope.around(request.headers, request.remote or "")
+        envelope = browser_sessions.envelope_of(request)
         # A proxy may write the whole address into the request line.
         target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
         path, _, query = target.partition("?")
         try:
+            browser_sessions.refuse_secrets(query)
             match = self._router.find(request.method, path)
         except ApiError as error:
             return self._refused(envelope, error, started)
@@ -53,12 +56,20 @@ class Rest:
             page = self._beside.get(request.method, {}).get(path)
             return await page(request) if page else self._refused(envelope, _explain(match), started, match)
 
+        browser = BrowserSession(request, match.method)
+
         async def receive(call: Call) -> Message[Any]:
-            return await self._receive(request, match, query, call)
+            message = await self._receive(request, match, query, call)
+            browser.complete(message)
+            return message
+
+        def encode(reply: Message[Any]) -> bytes:
+            return write(browser.keep(reply))
 
         if match.method.streams:
             return await self._stream(request, match, envelope, receive)
-        return outcome_response(await self._chain.unary(PROTOCOL, match.method, envelope, receive, write))
+        outcome = await self._chain.unary(PROTOCOL, match.method, envelope, receive, encode)
+        return browser.conclude(outcome_response(outcome))
 
     async def _stream(
         self, request: web.BaseRequest, match: Match, envelope: Envelope, receive: Receive

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
+from kairship.apiserver.replies import GUARDED
 from kairship.rpc.errors import ApiError, Unavailable
 from kairship.wire import write
 
@@ -75,11 +76,9 @@ class EventStream:
     async def _begun(self) -> web.StreamResponse:
         if self.response is None:
             headers = {
+                **GUARDED,
                 "Content-Type": "text/event-stream",
-                "Server": "kairship",
                 "X-Request-Id": self._request_id,
-                "Cache-Control": "no-store",
-                "X-Content-Type-Options": "nosniff",
                 "X-Accel-Buffering": "no",  # a proxy that collects events would hold them back
             }
             response = web.StreamResponse(headers=headers)

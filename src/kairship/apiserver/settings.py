@@ -24,15 +24,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Of health and metrics: plain HTTP, for loopback or a pod's own network."""
     kubeconfig: Path
     """Leads to the global cluster. A token file in it is read again as it rotates."""
-    admin_token: Path
+    ghippo: RoleAddress
+    """Global management, which says who there is."""
+    audit_dir: Path
+    """Where what people do is written down until global management has it. It should outlive the process."""
     tls: CertificateFiles | None = None
     """Without it, only loopback is served."""
     offers: tuple[Offer, ...] = (EXTERNAL,)
     """What the controller-manager of this plane can make."""
     index: IndexPlace = IndexPlace()
     """Where objects are read from. Without it they are read from the instances themselves."""
-    ghippo: RoleAddress | None = None
-    """Global management. Without it, what it owns is not answered."""
     kpanda: RoleAddress | None = None
     """Container management. Without it, what it owns is not answered."""
     workers: int = 1

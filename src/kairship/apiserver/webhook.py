@@ -16,7 +16,7 @@ from kairship.access import BindingStore
 from kairship.access.delivery import LARGEST, Delivery, DeliveryRefusedError, Receiver
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.replies import error_response
+from kairship.apiserver.replies import GUARDED, error_response
 from kairship.kube import KubeError
 from kairship.rpc.calls import Envelope
 from kairship.rpc.errors import ApiError, Unauthenticated, Unavailable
@@ -49,7 +49,7 @@ class BindingWebhook:
         except ApiError as error:
             log.warning("delivery refused", request_id=envelope.request_id, origin=envelope.origin, error=error.message)
             return error_response(error, envelope.request_id)
-        return web.Response(status=204, headers={"Server": "kairship", "X-Request-Id": envelope.request_id})
+        return web.Response(status=204, headers={**GUARDED, "X-Request-Id": envelope.request_id})
 
     async def _take(self, request: web.BaseRequest) -> None:
         receiver = self._secrets.receiver()

@@ -9,6 +9,8 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -17,9 +19,8 @@ import uvloop
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kairship.apiserver.assembly import Assembly
-from kairship.apiserver.auditing import LoggedAudit
-from kairship.apiserver.authentication import AdminToken
 from kairship.apiserver.entrance import Entrance
+from kairship.apiserver.people import People
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
@@ -84,13 +85,14 @@ class Worker:
                 index=self._settings.index,
                 metrics=metrics,
             ) as assembly,
+            self._people(assembly) as people,
             asyncio.TaskGroup() as tasks,
         ):
             entrance = Entrance(
                 assembly.registry,
-                authenticator=AdminToken(self._settings.admin_token),
-                authorizer=assembly.gatekeeper,
-                audit=LoggedAudit(),
+                authenticator=people.authenticator,
+                authorizer=people.vouching_for(assembly.gatekeeper),
+                audit=people.audit,
                 limits=self._settings.limits,
                 metrics=metrics,
                 tracing=tracing,
@@ -98,10 +100,12 @@ class Worker:
             )
             guard = StreamGuard(entrance.streams)
             assembly.feed.on_loss(guard.hear)
+            people.guard(entrance.streams)
+            knowing = tasks.create_task(people.run())
             background = [
                 tasks.create_task(guard.run()),
                 tasks.create_task(assembly.run()),
-                tasks.create_task(self._reach_global_cluster(client, assembly, entrance)),
+                tasks.create_task(self._begin(client, assembly, people, entrance)),
             ]
             if certificate is not None:
                 background.append(tasks.create_task(certificate.follow()))
@@ -116,10 +120,19 @@ class Worker:
                 self._ready, self._state = False, "stopping"
                 for task in background:
                     task.cancel()
+            knowing.cancel()
         await asyncio.to_thread(tracing.close)
 
-    async def _reach_global_cluster(self, client: Client, assembly: Assembly, entrance: Entrance) -> None:
-        """Until it has answered once. Later failures are told to those whom they concern, as replies."""
+    @asynccontextmanager
+    async def _people(self, assembly: Assembly) -> AsyncIterator[People]:
+        people = People(assembly.ghippo, audit_dir=self._settings.audit_dir, limits=self._settings.limits)
+        try:
+            yield people
+        finally:
+            await people.finish()
+
+    async def _begin(self, client: Client, assembly: Assembly, people: People, entrance: Entrance) -> None:
+        """When all that is needed has answered once. Later failures are told to those whom they concern, as replies."""
         while True:
             try:
                 await client.version(timeout=_TIMEOUT)
@@ -129,6 +142,8 @@ class Worker:
                 await asyncio.sleep(_LOOK_AGAIN)
             else:
                 await assembly.wait_synced()
+                self._state = "global management was not reached yet"
+                await people.wait_known()
                 self._ready, self._state = True, "ready"
                 entrance.announce()
                 log.info("serving", grpc_port=self._assignment.grpc_port)

@@ -15,9 +15,19 @@ def apiserver(
         Path,
         typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"),
     ],
-    admin_token: Annotated[
+    ghippo: Annotated[str, typer.Option(help="host:port of global management.", envvar="KAIRSHIP_GHIPPO")],
+    ghippo_ca: Annotated[Path, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_GHIPPO_CA")],
+    ghippo_token: Annotated[
         Path,
-        typer.Option(help="A file with the token of the administrator.", envvar="KAIRSHIP_ADMIN_TOKEN_FILE"),
+        typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_GHIPPO_TOKEN_FILE"),
+    ],
+    audit_dir: Annotated[
+        Path,
+        typer.Option(
+            help="Where what people do is written down until global management has it; on a disk that stays.",
+            file_okay=False,
+            envvar="KAIRSHIP_AUDIT_DIR",
+        ),
     ],
     host: Annotated[str, typer.Option(help="Where REST and gRPC are served.", envvar="KAIRSHIP_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of REST.", envvar="KAIRSHIP_PORT")] = 8443,
@@ -51,16 +61,6 @@ def apiserver(
             envvar="KAIRSHIP_INDEX_URL_FILE",
         ),
     ] = None,
-    ghippo: Annotated[
-        str | None, typer.Option(help="host:port of global management.", envvar="KAIRSHIP_GHIPPO")
-    ] = None,
-    ghippo_ca: Annotated[
-        Path | None, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_GHIPPO_CA")
-    ] = None,
-    ghippo_token: Annotated[
-        Path | None,
-        typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_GHIPPO_TOKEN_FILE"),
-    ] = None,
     kpanda: Annotated[
         str | None, typer.Option(help="host:port of container management.", envvar="KAIRSHIP_KPANDA")
     ] = None,
@@ -89,6 +89,7 @@ def apiserver(
     from kairship.process.certificates import CertificateFiles
     from kairship.process.logs import log_as_json
     from kairship.resources import DriverName
+    from kairship.rpc.role_channel import RoleAddress
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")
@@ -99,11 +100,11 @@ def apiserver(
         grpc=Address(host, grpc_port),
         ops=Address(ops_host, ops_port),
         kubeconfig=kubeconfig,
-        admin_token=admin_token,
+        audit_dir=audit_dir,
         tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
         offers=(Offer(DriverName.LOCAL, tuple(karmada_version)), EXTERNAL) if karmada_version else (EXTERNAL,),
         index=IndexPlace(index, index_url_file),
-        ghippo=_role("ghippo", ghippo, ghippo_ca, ghippo_token),
+        ghippo=RoleAddress(target=ghippo, ca=ghippo_ca, token=ghippo_token),
         kpanda=_role("kpanda", kpanda, kpanda_ca, kpanda_token),
         workers=workers,
         linger=linger,

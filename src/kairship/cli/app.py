@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from kairship.cli import apiserver, controller_manager, doctor, down, engine, logs, member, status, up, version
+from kairship.cli import apiserver, controller_manager, doctor, down, engine, ghippo, logs, member, status, up, version
 from kairship.cli.failure import explain
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command()(doctor.doctor)
 app.command()(version.version)
 app.command()(apiserver.apiserver)
 app.command()(controller_manager.controller_manager)
+app.command()(ghippo.ghippo)
 app.add_typer(engine.app, name="engine")
 app.add_typer(member.app, name="member")
 

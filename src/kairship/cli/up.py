@@ -70,6 +70,7 @@ def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
     elsewhere = _elsewhere(home)
     lines = [
         ("API", f"{outcome.entrance.server}, to be tried at {outcome.entrance.server}/docs"),
+        ("sign in", _sign_in(outcome)),
         ("token", Path(outcome.entrance.token_file).read_text(encoding="ascii")),
         ("call it", _curl(outcome)),
         ("gRPC", outcome.entrance.grpc),
@@ -88,6 +89,16 @@ def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
     ]
     for name, value in lines:
         say(bold(f"  {name:<15} "), value)
+
+
+def _sign_in(outcome: Outcome) -> str:
+    if outcome.entrance.password_file is None:
+        return "as admin, with the password that you have chosen"
+    try:
+        password = Path(outcome.entrance.password_file).read_text(encoding="ascii")
+    except FileNotFoundError:  # changed at this moment
+        return "as admin, with the password that you have chosen"
+    return f"as admin, with the password {password}, which must be changed"
 
 
 def _kubectl(engine: Engine, outcome: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""The apiserver of the embedded plane: its certificate, the token of the administrator, and its process."""
+"""The apiserver of the embedded plane: its certificate, the first access token, and its process."""
 
 import secrets
 import sys
@@ -27,7 +27,9 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     ca: str
     """The file with the authority that its certificate is from."""
     token_file: str
-    """The token of the administrator is in there."""
+    """An access token of the first administrator is in there."""
+    password_file: str | None = None
+    """The password of the administrator is in there, until it has been changed."""
 
 
 def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
@@ -37,13 +39,19 @@ def prepare(home: Home, ports: Mapping[str, int]) -> Entrance:
     pki.ensure_server(_SERVER, authority=_AUTHORITY, common_name="kairship", hosts=_HOSTS)
     token = _token_file(home)
     if not token.exists():
-        write_private(token, secrets.token_urlsafe(32).encode())
+        write_private(token, f"kst_{secrets.token_urlsafe(32)}".encode())
     return Entrance(
         server=f"https://127.0.0.1:{ports['apiserver']}",
         grpc=f"127.0.0.1:{ports['apiserver-grpc']}",
         ca=str(pki.pair(_AUTHORITY).cert),
         token_file=str(token),
+        password_file=str(password) if (password := first_password(home)).exists() else None,
     )
+
+
+def first_password(home: Home) -> Path:
+    """There as long as the administrator has it."""
+    return home.roles / "admin.password"
 
 
 def process(
@@ -66,7 +74,7 @@ def process(
             "kairship",
             "apiserver",
             f"--kubeconfig={kubeconfig}",
-            f"--admin-token={_token_file(home)}",
+            f"--audit-dir={home.roles / 'audit'}",
             f"--port={ports['apiserver']}",
             f"--grpc-port={ports['apiserver-grpc']}",
             f"--ops-port={ports['apiserver-ops']}",

@@ -3,6 +3,7 @@
     plane.json    what `up` decided once (PlaneRecord); written first, so whatever lacks it is no plane
     planes/       a folder for each control plane, named by UID
     roles/        kubeconfigs and tokens of the plane's own processes
+    ghippo/       the database of global management, and its key
     backups/      backups of instances
     index/        copies of objects for reading; can be deleted, and fills itself again
     kubeconfig    for people: a context for every control plane
@@ -32,8 +33,8 @@ ROOM_TO_CREATE = 1024**3
 ROOM_TO_START = 128 * 1024**2
 
 _RECORD, _LOCK, _KUBECONFIG = "plane.json", "lock", "kubeconfig"
-_PLANES, _ROLES, _BACKUPS, _INDEX = "planes", "roles", "backups", "index"
-_FOLDERS = (_PLANES, _ROLES, _BACKUPS, _INDEX, "supervisor", "logs")
+_PLANES, _ROLES, _GHIPPO, _BACKUPS, _INDEX = "planes", "roles", "ghippo", "backups", "index"
+_FOLDERS = (_PLANES, _ROLES, _GHIPPO, _BACKUPS, _INDEX, "supervisor", "logs")
 _OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", *_FOLDERS, _LOCK)
 _NOBODYS = ("lost+found",)
 
@@ -84,6 +85,10 @@ class Home:
     @property
     def roles(self) -> Path:
         return self.root / _ROLES
+
+    @property
+    def ghippo(self) -> Path:
+        return self.root / _GHIPPO
 
     @property
     def backups(self) -> Path:

@@ -191,7 +191,7 @@ class EmbeddedPlane:
             await self._run_controllers(client, plane, reporter)
             async with asyncio.TaskGroup() as group:
                 demonstrating = group.create_task(self._demo(client).ensure(reporter, create=not record.demo_created))
-                group.create_task(self._open_entrance(reporter))
+                group.create_task(self._open_entrance(client, reporter, new=not record.demo_created))
         instance = demonstrating.result()
         return plane.server, None if instance is None else await self.driver.connection(instance.metadata.uid)
 
@@ -205,10 +205,13 @@ class EmbeddedPlane:
         await self.supervisor.wait_ready(roles.CONTROLLER_MANAGER, timeout=clusters.READY_TIMEOUT)
         reporter.done(subject, "the controller-manager runs")
 
-    async def _open_entrance(self, reporter: Reporter) -> None:
+    async def _open_entrance(self, client: Client, reporter: Reporter, *, new: bool) -> None:
         subject = "API"
-        reporter.doing(subject, "starting the apiserver")
-        await self.supervisor.wait_ready(roles.APISERVER, timeout=clusters.READY_TIMEOUT)
+        reporter.doing(subject, "starting global management and the apiserver")
+        await self.supervisor.wait_ready(roles.GHIPPO, roles.APISERVER, timeout=clusters.READY_TIMEOUT)
+        if new:
+            reporter.doing(subject, "telling the apiserver of the administrator")
+            await roles.wait_for_administrator(client)
         reporter.done(subject, (await roles.reach(self.supervisor, self.home)).server)
 
     def _demo(self, client: Client) -> DemoInstance:

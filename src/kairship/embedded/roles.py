@@ -18,27 +18,29 @@ from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import administrator, entrance, inside
+from kairship.embedded import entrance, global_management, inside
 from kairship.embedded.home import Home
 from kairship.engine import Engine
+from kairship.ghippo import rbac as ghippo
 from kairship.instances.drivers.waiting import until
 from kairship.kube import AlreadyExists, Client, Connection, NotFound, TooManyRequests, kinds
 from kairship.reconcile import resource_of
-from kairship.resources import DEFINITIONS, NAMESPACE, admission_policies, crds
+from kairship.resources import ACCESS_BINDINGS, DEFINITIONS, NAMESPACE, admission_policies, crds
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
 
 GROUP = "kairship"
 APISERVER = f"{GROUP}/apiserver"
 CONTROLLER_MANAGER = f"{GROUP}/controller-manager"
+GHIPPO = f"{GROUP}/ghippo"
 TOKEN_KEEPER = f"{GROUP}/token-keeper"
 FIELD_MANAGER = "kairship"
 PATIENCE = 60.0
 
 _KEEPER = "kairship:token-keeper"
-_ACCOUNTS = (controllers.ACCOUNT, apiserver.ACCOUNT)
-_BEHIND: tuple[str, ...] = ()
+_ACCOUNTS = (controllers.ACCOUNT, apiserver.ACCOUNT, ghippo.ACCOUNT)
+_BEHIND = (global_management.ROLE,)
 """The roles that the apiserver passes requests on to."""
-_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS, *map(inside.port_name, _BEHIND))
+_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS, *global_management.PORTS)
 _RBAC = "rbac.authorization.k8s.io"
 
 Manifest = dict[str, Any]
@@ -47,13 +49,22 @@ Manifest = dict[str, Any]
 async def install(client: Client) -> None:
     """Everything of ours that the global cluster must know. Idempotent."""
     await _apply(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    for manifest in (*crds(), *controllers.manifests(), *apiserver.manifests(), *_keeper_rights()):
+    for manifest in (*crds(), *controllers.manifests(), *apiserver.manifests(), *ghippo.manifests(), *_keeper_rights()):
         await _apply(client, manifest)
     await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
     for manifest in admission_policies():
         await _apply(client, manifest)
-    await administrator.ensure(client)
     await _ensure_webhook_secret(client)
+
+
+async def wait_for_administrator(client: Client) -> None:
+    """Until the right of the administrator has come from global management."""
+
+    async def missing() -> str | None:
+        stored = await client.list(resource_of(ACCESS_BINDINGS), limit=1)
+        return None if stored.items else "there is no binding yet"
+
+    await until(missing, what="the right of the administrator", timeout=PATIENCE)
 
 
 async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
@@ -64,7 +75,8 @@ async def reach(supervisor: SupervisorClient, home: Home) -> entrance.Entrance:
 async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Home, engine: Engine) -> list[ProcessSpec]:
     """What runs the plane, which makes instances with this engine. Writes the kubeconfigs that they read."""
     ports = await supervisor.allocate_ports(GROUP, _PORTS)
-    await asyncio.to_thread(entrance.prepare, home, ports)
+    reached = await asyncio.to_thread(entrance.prepare, home, ports)
+    await asyncio.to_thread(global_management.prepare, home)
     directory = home.roles
     kubernetes.ensure_user(plane, "token-keeper", common_name=_KEEPER)
     for account in _ACCOUNTS:
@@ -77,11 +89,14 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
     return [
         _token_keeper(plane, home, ports),
         _controller_manager(plane, home, ports, engine),
+        global_management.process(
+            home, ports, name=GHIPPO, after=(TOKEN_KEEPER, plane.process("kube-apiserver")), reached=reached
+        ),
         entrance.process(
             home,
             ports,
             name=APISERVER,
-            after=(TOKEN_KEEPER, plane.process("kube-apiserver")),
+            after=(TOKEN_KEEPER, GHIPPO, plane.process("kube-apiserver")),
             versions=engine.karmada_versions(),
             behind=_BEHIND,
         ),

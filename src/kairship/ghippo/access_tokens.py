@@ -1,6 +1,6 @@
 """Access tokens: for scripts and machines. Shown once, kept as a hash. Functions of a connection."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +14,11 @@ from kairship.ghippo.identifiers import hashed, new_id, new_secret
 
 PREFIX = "kst_"
 """By which scanners for leaked secrets can recognise one."""
+SHORTEST = 16
+"""Characters of one that somebody else has made."""
 LONGEST = 365
+"""Days."""
 MOST = 100
-_NOTED_EVERY = 60
 
 
 class Issued(msgspec.Struct, frozen=True):
@@ -31,22 +33,17 @@ class Issued(msgspec.Struct, frozen=True):
     __str__ = __repr__
 
 
-class Bearer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a token speaks for."""
-
-    token: str
-    user: str
-    name: str
-    limited_to: frozenset[str] | None
-    expires_at: int
-    last_used_at: int
-
-    def is_to_be_noted(self, *, at: int) -> bool:
-        """To about a minute: a token that is used a thousand times a second is not a thousand writes."""
-        return self.last_used_at <= at - _NOTED_EVERY
-
-
-def issue(connection: sa.Connection, user: str, *, name: str, granted: Sequence[str], days: int, at: int) -> Issued:
+def issue(
+    connection: sa.Connection,
+    user: str,
+    *,
+    name: str,
+    granted: Sequence[str],
+    days: int,
+    at: int,
+    token: str | None = None,
+) -> Issued:
+    """`token` is one that somebody has made already."""
     if not 1 <= days <= LONGEST:
         raise Invalid(f"a token is good for 1 to {LONGEST} days", field="days")
     unknown = [each for each in granted if each not in permissions()]
@@ -56,7 +53,7 @@ def issue(connection: sa.Connection, user: str, *, name: str, granted: Sequence[
     connection.execute(sa.delete(access_tokens).where(access_tokens.c.expires_at <= at))
     if connection.execute(count).scalar_one() >= MOST:
         raise Precondition(f"a user has at most {MOST} access tokens; revoke one first")
-    identifier, token = new_id("t"), new_secret(PREFIX)
+    identifier, token = new_id("t"), token or new_secret(PREFIX)
     connection.execute(
         sa.insert(access_tokens).values(
             id=identifier,
@@ -78,27 +75,20 @@ def of_user(connection: sa.Connection, user: str, *, at: int) -> Sequence[sa.Row
     return connection.execute(query.order_by(access_tokens.c.created_at.desc(), access_tokens.c.id)).all()
 
 
-def find(connection: sa.Connection, token: str, *, at: int) -> Bearer | None:
-    """Who a token speaks for; None if it is unknown, expired or revoked, or its owner disabled."""
-    row = connection.execute(
-        sa.select(access_tokens, users.c.name.label("owner"))
+def find(connection: sa.Connection, hash_: bytes, *, at: int) -> sa.Row[Any] | None:
+    """The token with this hash; None if it is unknown, expired or revoked, or its owner disabled."""
+    return connection.execute(
+        sa.select(access_tokens)
         .join(users, users.c.id == access_tokens.c.user_id)
-        .where(access_tokens.c.hash == hashed(token), access_tokens.c.expires_at > at, users.c.disabled.is_(False))
+        .where(access_tokens.c.hash == hash_, access_tokens.c.expires_at > at, users.c.disabled.is_(False))
     ).first()
-    if row is None:
-        return None
-    return Bearer(
-        token=row.id,
-        user=row.user_id,
-        name=row.owner,
-        limited_to=frozenset(row.permissions.split()) or None,
-        expires_at=row.expires_at,
-        last_used_at=row.last_used_at,
-    )
 
 
-def note_use(connection: sa.Connection, identifier: str, *, at: int) -> None:
-    connection.execute(sa.update(access_tokens).where(access_tokens.c.id == identifier).values(last_used_at=at))
+def note_uses(connection: sa.Connection, uses: Mapping[str, int]) -> None:
+    """When each was last used. Never backwards: several entrances tell of the same token."""
+    for identifier, at in uses.items():
+        later = sa.and_(access_tokens.c.id == identifier, access_tokens.c.last_used_at < at)
+        connection.execute(sa.update(access_tokens).where(later).values(last_used_at=at))
 
 
 def revoke(connection: sa.Connection, user: str, identifier: str, *, at: int) -> None:

@@ -7,12 +7,12 @@ time are let go from the beginning, which moves the (sealed) beginning.
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
 
-from kairship.ghippo.database.schema import audit, audit_ends
+from kairship.ghippo.database.schema import audit, audit_ends, audit_received
 from kairship.ghippo.identifiers import storable
 from kairship.ghippo.sealing import Sealer
 
@@ -83,6 +83,18 @@ class AuditLog:
             connection.execute(sa.insert(audit), rows)
             self._set_end(connection, _LAST, sequence, mac)
         return sequence
+
+    def receive(self, connection: sa.Connection, events: Mapping[str, Entry], *, at: int) -> None:
+        """Append what another process tells of, by the ids that it gives: each once, however often it is told."""
+        known = sa.select(audit_received.c.id).where(audit_received.c.id.in_(events))
+        fresh = {key: events[key] for key in events.keys() - set(connection.execute(known).scalars())}
+        if fresh:
+            connection.execute(sa.insert(audit_received), [{"id": key, "at": at} for key in fresh])
+            self.append(connection, [entry for key, entry in events.items() if key in fresh])
+
+    def forget_received(self, connection: sa.Connection, *, before: int) -> None:
+        """Nobody sends an event again for so long."""
+        connection.execute(sa.delete(audit_received).where(audit_received.c.at < before))
 
     def find(
         self, connection: sa.Connection, wanted: Filter, *, before: int = 0, limit: int = 100

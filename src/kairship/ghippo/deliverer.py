@@ -6,6 +6,8 @@ delivery twice as once. A redirect is not followed: it would lead signed binding
 
 import asyncio
 import functools
+import ssl
+from pathlib import Path
 
 import aiohttp
 import structlog
@@ -13,6 +15,7 @@ import structlog
 from kairship.access.delivery import Delivery, encode, signed_headers
 from kairship.ghippo import webhooks
 from kairship.ghippo.database import Database
+from kairship.ghippo.database.pulse import wait
 from kairship.ghippo.errors import GhippoError, NotFound
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.sealing import Sealer
@@ -20,7 +23,7 @@ from kairship.reconcile import Backoff, Clock, SystemClock
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0, connect=5.0)
 LOOK_EVERY = 1.0
-"""Other replicas change bindings too; what this one changes is told by `wake`."""
+"""Other replicas change bindings too; what this one changes is noticed at once."""
 EVERYTHING_EVERY = 600
 
 log = structlog.get_logger(__name__)
@@ -36,26 +39,27 @@ class Deliverer:
         database: Database,
         sealer: Sealer,
         *,
+        authority: Path | None = None,
         wall: Now = now,
         clock: Clock | None = None,
         backoff: Backoff | None = None,
     ) -> None:
+        """`authority` is one that receivers may have their certificates from, beside those of the system."""
         self._database = database
         self._sealer = sealer
         self._wall = wall
         self._clock = clock or SystemClock()
-        self._backoff = backoff or Backoff(0.5, 30.0)
-        self._news: dict[str, asyncio.Event] = {}
-
-    def wake(self) -> None:
-        """Bindings have changed: do not wait for the next look."""
-        for event in self._news.values():
-            event.set()
+        self._authority = authority
+        self._backoff = backoff or Backoff(0.2, 3.0)
 
     async def run(self) -> None:
         """Until cancelled: a task for each webhook that there is."""
         tasks: dict[str, asyncio.Task[None]] = {}
-        async with aiohttp.ClientSession(timeout=TIMEOUT) as session, asyncio.TaskGroup() as group:
+        connector = aiohttp.TCPConnector(ssl=await asyncio.to_thread(_trusting, self._authority))
+        async with (
+            aiohttp.ClientSession(timeout=TIMEOUT, connector=connector) as session,
+            asyncio.TaskGroup() as group,
+        ):
             while True:
                 try:
                     names = {row.name for row in await self._database.read(webhooks.find) if not row.disabled}
@@ -64,16 +68,15 @@ class Deliverer:
                     names = set(tasks)
                 for name in set(tasks) - names:
                     tasks.pop(name).cancel()
-                    self._news.pop(name, None)
                 for name in names:
                     if name not in tasks or tasks[name].done():
-                        self._news[name] = asyncio.Event()
-                        tasks[name] = group.create_task(self._serve(session, name, self._news[name]))
+                        tasks[name] = group.create_task(self._serve(session, name))
                 await self._clock.sleep(LOOK_EVERY)
 
-    async def _serve(self, session: aiohttp.ClientSession, name: str, news: asyncio.Event) -> None:
+    async def _serve(self, session: aiohttp.ClientSession, name: str) -> None:
         failures = 0
         while True:
+            beat = self._database.pulse.next()
             try:
                 await self._deliver_all(session, name)
             except NotFound:
@@ -86,14 +89,7 @@ class Deliverer:
                 await self._clock.sleep(self._backoff.pause(failures))
                 continue
             failures = 0
-            news.clear()
-            waiting = asyncio.ensure_future(self._clock.sleep(LOOK_EVERY))
-            told = asyncio.ensure_future(news.wait())
-            try:
-                await asyncio.wait({waiting, told}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-                told.cancel()
+            await wait(beat, LOOK_EVERY)
 
     async def _deliver_all(self, session: aiohttp.ClientSession, name: str) -> None:
         webhook = await self._database.read(lambda connection: webhooks.get(connection, name))
@@ -131,3 +127,10 @@ class Deliverer:
             await self._database.write(lambda connection: webhooks.note_problem(connection, name, problem))
         except GhippoError as error:
             log.warning("the state of a webhook cannot be written", webhook=name, error=str(error))
+
+
+def _trusting(authority: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if authority is not None:
+        context.load_verify_locations(authority)
+    return context

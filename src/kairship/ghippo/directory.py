@@ -7,7 +7,7 @@ for too long take a new snapshot. Functions of a connection.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import sqlalchemy as sa
@@ -20,6 +20,8 @@ _COUNTER = "identities"
 _PAGE = 500
 KEPT = 3600
 """How long changes are kept, in seconds."""
+LATELY = 900
+"""Seconds after which no token of an ended session can be good any more, with all that clocks may differ."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,13 @@ class Page(msgspec.Struct, frozen=True):
     revision: int
 
 
+class Position(msgspec.Struct, frozen=True):
+    """How far a snapshot has been read."""
+
+    of: Literal["user", "token"] = "user"
+    id: str = ""
+
+
 def note(connection: sa.Connection, kind: Kind, identifiers: Iterable[str], *, at: int) -> None:
     """In the transaction that changes them."""
     names = list(identifiers)
@@ -79,24 +88,22 @@ def revision(connection: sa.Connection) -> int:
     return connection.execute(sa.select(counters.c.value).where(counters.c.name == _COUNTER)).scalar() or 0
 
 
-def snapshot(connection: sa.Connection, *, at: int) -> Iterator[Event]:
-    """Everybody, and every token that is good. Read the revision before, in the same transaction."""
-    after = ""
-    while True:
-        query = sa.select(users.c.id).where(users.c.id > after).order_by(users.c.id).limit(_PAGE)
-        some = connection.execute(query).scalars().all()
-        yield from (event for event in _users(connection, some) if isinstance(event, Identity))
-        if len(some) < _PAGE:
-            break
-        after = some[-1]
-    after = ""
-    while True:
-        query = sa.select(access_tokens.c.id).where(access_tokens.c.id > after).order_by(access_tokens.c.id)
-        some = connection.execute(query.limit(_PAGE)).scalars().all()
-        yield from (event for event in _tokens(connection, some, at=at) if isinstance(event, Token))
-        if len(some) < _PAGE:
-            break
-        after = some[-1]
+def snapshot(connection: sa.Connection, *, after: Position, at: int) -> tuple[list[Event], Position | None]:
+    """A page of everybody and every token that is good, and where the next one begins; None is the end.
+
+    Read the revision before the first page. Pages need no common transaction: what changes between them has a higher
+    revision, and is told after them. Sessions that ended a while ago need not be told: their tokens have expired.
+    """
+    table = users if after.of == "user" else access_tokens
+    query = sa.select(table.c.id).where(table.c.id > after.id).order_by(table.c.id).limit(_PAGE)
+    some = connection.execute(query).scalars().all()
+    following = Position(after.of, some[-1]) if len(some) == _PAGE else None
+    if after.of == "user":
+        return _present(_users(connection, some)), following or Position("token")
+    events = _present(_tokens(connection, some, at=at))
+    if following is None:
+        events += _ended_lately(connection, at=at)
+    return events, following
 
 
 def changes(connection: sa.Connection, *, after: int, at: int) -> Page | None:
@@ -119,6 +126,11 @@ def changes(connection: sa.Connection, *, after: int, at: int) -> Page | None:
         *([KeysChanged()] if "keys" in named else []),
     ]
     return Page(tuple(events), rows[-1].revision)
+
+
+def bearer(connection: sa.Connection, token: sa.Row[Any], *, at: int) -> list[Event]:
+    """A token, by its row, and its owner."""
+    return [*_tokens(connection, [token.id], at=at), *_users(connection, [token.user_id])]
 
 
 def forget(connection: sa.Connection, *, before: int) -> None:
@@ -159,6 +171,16 @@ def _tokens(connection: sa.Connection, identifiers: Sequence[str], *, at: int) -
             limited_to=frozenset(row.permissions.split()) or None,
             expires_at=row.expires_at,
         )
+
+
+def _present(events: Iterable[Event]) -> list[Event]:
+    return [event for event in events if not isinstance(event, Gone)]
+
+
+def _ended_lately(connection: sa.Connection, *, at: int) -> list[Event]:
+    lately = sa.and_(identity_changes.c.kind == "session", identity_changes.c.at > at - LATELY)
+    query = sa.select(identity_changes.c.id).where(lately)
+    return list(_ended(connection, _once(list(connection.execute(query).scalars()))))
 
 
 def _ended(connection: sa.Connection, identifiers: Sequence[str]) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""What global management refuses, and why.
+"""What global management refuses, and why: errors of the API, with the codes that callers are answered with.
 
 GhippoError
 ├── Invalid         the request itself is wrong; `field` says where
@@ -11,57 +11,61 @@ GhippoError
 ├── TooMany         too often or too much; `retry_after` says when to come back
 └── Unavailable     the database does not answer; the same call may succeed later
 
-`code` is the one of google.rpc that the entrance answers with. Messages are for the caller and never hold a secret.
+Messages are for the caller and never hold a secret.
 """
 # ruff: noqa: N818 - they are named after what is the case
 
 from typing import ClassVar
 
+from kairship.gen.google.rpc.error_details_pb import BadRequest
+from kairship.rpc.errors import ApiError, Code
+
 _LONGEST = 500
 
 
-class GhippoError(Exception):
-    code: ClassVar[int]
+class GhippoError(ApiError):
+    CODE: ClassVar[Code]
 
     def __init__(self, message: str, *, field: str = "", retry_after: float | None = None) -> None:
         # It may quote the request, which may be of any length.
-        self.message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
-        super().__init__(self.message)
+        told = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        violation = BadRequest.FieldViolation(field=field, description=told)
+        details = [BadRequest(field_violations=[violation])] if field else []
+        super().__init__(self.CODE, told, details=details, retry_after=retry_after)
         self.field = field
-        self.retry_after = retry_after
 
 
 class Invalid(GhippoError):
-    code = 3
+    CODE = Code.INVALID_ARGUMENT
 
 
 class NotFound(GhippoError):
-    code = 5
+    CODE = Code.NOT_FOUND
 
 
 class Exists(GhippoError):
-    code = 6
+    CODE = Code.ALREADY_EXISTS
 
 
 class Refused(GhippoError):
-    code = 7
+    CODE = Code.PERMISSION_DENIED
 
 
 class TooMany(GhippoError):
-    code = 8
+    CODE = Code.RESOURCE_EXHAUSTED
 
 
 class Precondition(GhippoError):
-    code = 9
+    CODE = Code.FAILED_PRECONDITION
 
 
 class Conflict(GhippoError):
-    code = 10
+    CODE = Code.ABORTED
 
 
 class Unavailable(GhippoError):
-    code = 14
+    CODE = Code.UNAVAILABLE
 
 
 class Unauthenticated(GhippoError):
-    code = 16
+    CODE = Code.UNAUTHENTICATED

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from kairship.ghippo import directory
 from kairship.ghippo.database.schema import sessions, users
-from kairship.ghippo.errors import NotFound, Unauthenticated
+from kairship.ghippo.errors import NotFound
 from kairship.ghippo.identifiers import hashed, new_id, new_secret
 
 IDLE = 12 * 3600
@@ -36,7 +36,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 def begin(connection: sa.Connection, user: str, *, address: str, agent: str, at: int) -> Opened:
-    connection.execute(sa.delete(sessions).where(_over(at)))
+    end_over(connection, at=at)
     oldest = sa.select(sessions.c.id).where(sessions.c.user_id == user).order_by(sessions.c.last_used_at.desc())
     for identifier in connection.execute(oldest.offset(MOST - 1)).scalars().all():
         end(connection, user, identifier, at=at)
@@ -95,10 +95,11 @@ def end(connection: sa.Connection, user: str, identifier: str, *, at: int) -> No
     directory.note(connection, "session", [identifier], at=at)
 
 
-def check_lives(connection: sa.Connection, identifier: str, *, at: int) -> None:
-    row = connection.execute(sa.select(sessions.c.id).where(sessions.c.id == identifier, sa.not_(_over(at)))).first()
-    if row is None:
-        raise Unauthenticated("the session has ended; sign in again")
+def end_over(connection: sa.Connection, *, at: int) -> None:
+    """Those that have had their time, or were not used for long."""
+    over = connection.execute(sa.select(sessions.c.id).where(_over(at))).scalars().all()
+    connection.execute(sa.delete(sessions).where(_over(at)))
+    directory.note(connection, "session", over, at=at)
 
 
 def _over(at: int) -> sa.ColumnElement[bool]:

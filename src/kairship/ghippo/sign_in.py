@@ -10,14 +10,15 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from kairship.ghippo import access_tokens, device_login, lockout, sessions, users
+from kairship.access.session_tokens import Claims
+from kairship.ghippo import device_login, lockout, sessions, users
 from kairship.ghippo.audit import AuditLog, Entry
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import Precondition, Unauthenticated
 from kairship.ghippo.identifiers import Now, now, storable
 from kairship.ghippo.passwords import Passwords, check_policy
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.signing import LIFETIME, Claims, Signer
+from kairship.ghippo.signing import LIFETIME, Signer
 
 _WRONG = "the name or the password is wrong"
 _OVER = "the session has ended; sign in again"
@@ -67,7 +68,7 @@ class SignIn:
         usable = found is not None and not found.disabled and not found.provider
         right = await self._passwords.verify(found.password_hash if found is not None else None, password)
         if found is None or not right or not usable:
-            await self._note(name, origin, outcome=Unauthenticated.code)
+            await self._note(name, origin, outcome=Unauthenticated.CODE)
             raise Unauthenticated(_WRONG)
         if self._passwords.is_outdated(found.password_hash):
             await self._rehash(found.id, found.password_hash, password)
@@ -102,15 +103,6 @@ class SignIn:
             raise Unauthenticated("this user is disabled; ask an administrator")
         return self._begin(connection, user.id, user.name, origin)
 
-    async def with_access_token(self, token: str) -> access_tokens.Bearer:
-        at = self._now()
-        bearer = await self._database.read(lambda connection: access_tokens.find(connection, token, at=at))
-        if bearer is None:
-            raise Unauthenticated("the access token is unknown, expired or revoked; create another")
-        if bearer.is_to_be_noted(at=at):
-            await self._database.write(lambda connection: access_tokens.note_use(connection, bearer.token, at=at))
-        return bearer
-
     async def change_password(self, user: str, old: str, new: str, *, session: str, origin: Origin) -> None:
         """All other sessions end. Guessing the old one is limited as at sign-in."""
         at = self._now()
@@ -122,7 +114,6 @@ class SignIn:
             lambda connection: lockout.begin_attempt(connection, name=found.name, address=origin.address, at=at)
         )
         if not await self._passwords.verify(found.password_hash, old):
-            await self._note(found.name, origin, outcome=Unauthenticated.code, action="ghippo.self.update")
             raise Unauthenticated("the old password is wrong")
         fresh = await self._passwords.hash(new)
 
@@ -130,9 +121,6 @@ class SignIn:
             lockout.succeeded(connection, name=found.name, address=origin.address)
             users.set_password(connection, user, fresh, must_change=False)
             users.end_sessions(connection, user, but=session, at=at)
-            self._audit.append(
-                connection, [self._entry(found.name, origin, user=user, action="ghippo.self.update", object="password")]
-            )
 
         await self._database.write(work)
 
@@ -186,27 +174,17 @@ class SignIn:
         fresh = await self._passwords.hash(password)
         await self._database.write(lambda connection: users.replace_hash(connection, user, known=known, fresh=fresh))
 
-    async def _note(self, name: str, origin: Origin, *, outcome: int, action: str = "ghippo.sessions.create") -> None:
-        entry = self._entry(name, origin, outcome=outcome, action=action)
+    async def _note(self, name: str, origin: Origin, *, outcome: int) -> None:
+        entry = self._entry(name, origin, outcome=outcome)
         await self._database.write(lambda connection: self._audit.append(connection, [entry]))
 
-    def _entry(
-        self,
-        name: str,
-        origin: Origin,
-        *,
-        user: str = "",
-        action: str = "ghippo.sessions.create",
-        outcome: int = 0,
-        object: str = "",  # noqa: A002 - the name of the column
-    ) -> Entry:
+    def _entry(self, name: str, origin: Origin, *, user: str = "", outcome: int = 0) -> Entry:
         return Entry(
             at=self._now(),
-            action=action,
+            action="ghippo.sessions.create",
             user_id=user,
             user_name=name,
             address=origin.address,
             outcome=outcome,
-            object=object,
             request_id=origin.request_id,
         )

@@ -1,11 +1,11 @@
 """What is to be done from time to time, so that nothing grows for ever.
 
-One task per replica; doing it twice does no harm.
+Doing it twice does no harm.
 """
 
 import structlog
 
-from kairship.ghippo import directory, effective
+from kairship.ghippo import directory, effective, sessions
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import GhippoError
@@ -15,6 +15,9 @@ from kairship.reconcile import Clock, SystemClock, jittered
 EVERY = 600.0
 GRAVESTONES_KEPT = 7 * 86400
 """Far longer than a delivery is good for, so that no old one brings a right back."""
+
+RECEIVED_KEPT = 7 * 86400
+"""Far longer than a process keeps an event that it could not send."""
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +52,10 @@ class Upkeep:
         await self._database.write(lambda connection: directory.forget(connection, before=at - directory.KEPT))
         await self._database.write(
             lambda connection: effective.forget_revoked(connection, before=at - GRAVESTONES_KEPT)
+        )
+        await self._database.write(lambda connection: sessions.end_over(connection, at=at))
+        await self._database.write(
+            lambda connection: self._audit.forget_received(connection, before=at - RECEIVED_KEPT)
         )
         gone = await self._database.write(
             lambda connection: self._audit.let_go(connection, before=at - self._audit_days * 86400)

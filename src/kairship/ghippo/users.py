@@ -14,7 +14,7 @@ from kairship.ghippo.identifiers import new_id
 from kairship.ghippo.listing import Page, select_page
 
 ADMIN = "admin"
-"""The name of the user that exists from the beginning."""
+"""Name and identifier of the user that exists from the beginning. Nobody else ever has this identifier."""
 
 _NAME = re.compile(r"[a-z0-9]([-._a-z0-9]*[a-z0-9])?")
 _RESERVED = ("system", "kairship", "kubernetes")
@@ -40,9 +40,13 @@ def create(
     password_hash: str | None = None,
     provider: str = "",
     external_subject: str | None = None,
+    identifier: str | None = None,
 ) -> str:
-    """Returns the identifier. A password that somebody else chose must be changed at the first sign-in."""
-    identifier = new_id("u")
+    """Returns the identifier, a new one unless it is given.
+
+    A password that somebody else chose must be changed at the first sign-in.
+    """
+    identifier = identifier or new_id("u")
     try:
         with connection.begin_nested():
             connection.execute(

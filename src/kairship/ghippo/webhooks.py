@@ -34,6 +34,18 @@ def create(connection: sa.Connection, sealer: Sealer, *, name: str, url: str) ->
     return secret
 
 
+def ensure(connection: sa.Connection, sealer: Sealer, *, name: str, url: str, secret: str) -> None:
+    """A webhook whose secret somebody else has made. What somebody has disabled stays so."""
+    check_url(url)
+    row = connection.execute(sa.select(webhooks).where(webhooks.c.name == name)).first()
+    if row is None:
+        values = {"name": name, "url": url, "sealed_secret": sealer.seal(secret)}
+        connection.execute(sa.insert(webhooks).values(values))
+    elif row.url != url or sealer.open(row.sealed_secret) != secret:
+        changed = sa.update(webhooks).where(webhooks.c.name == name)
+        connection.execute(changed.values(url=url, sealed_secret=sealer.seal(secret)))
+
+
 def check_url(url: str) -> None:
     """Bindings say who may do what: they travel encrypted, or not at all."""
     try:

@@ -82,6 +82,9 @@ class Envelope(msgspec.Struct, frozen=True):
     origin: str
     """The address that it came from."""
     request_id: str
+    csrf: str | None = None
+    """What a browser repeats to show that its own page asks, not another one in its name. None if that is not needed:
+    the credential did not come by itself, or nothing is changed."""
 
     @classmethod
     def around(cls, headers: Mapping[str, str], origin: str) -> "Envelope":

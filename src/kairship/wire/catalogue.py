@@ -31,6 +31,8 @@ from kairship.gen.kairship.ghippo.v1alpha1 import (
     webhook_pb,
 )
 from kairship.gen.kairship.ghippo.v1alpha1 import workspace_pb as ghippo_workspace_pb
+from kairship.gen.kairship.internal.v1 import audit_pb as internal_audit_pb
+from kairship.gen.kairship.internal.v1 import directory_pb
 from kairship.gen.kairship.kpanda.v1alpha1 import collector_pb, history_pb, node_pb, registry_pb, search_pb
 from kairship.gen.kairship.v1alpha1 import (
     aggregation_pb,
@@ -83,7 +85,7 @@ SERVICE_FILES = (
     audit_pb,
 )
 
-INTERNAL_FILES: tuple[ModuleType, ...] = ()
+INTERNAL_FILES: tuple[ModuleType, ...] = (directory_pb, internal_audit_pb)
 """Services that only our own processes call: no route, no permission, in no document."""
 
 

@@ -14,8 +14,9 @@ from support.entrance import BASE, METHODS, Client, Running, running, status_of
 
 from kairship.apiserver import connections, entrance
 from kairship.apiserver.limits import Limits
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import ApiError, Unavailable
+from kairship.wire import Method
 
 GET = METHODS["Instance.GetInstance"]
 DELETE = METHODS["Instance.DeleteInstance"]
@@ -150,6 +151,9 @@ class Remembering:
     async def after(self, call: Call, request: Any, error: ApiError | None) -> None:
         self.seen.append(("after", call.method.name, error.code.name if error else None))
 
+    def refused(self, method: Method, envelope: Envelope, call: Call | None, error: ApiError) -> None:
+        self.seen.append(("refused", call.caller.id if call else "", error.code.name))
+
 
 async def test_the_audit_knows_the_intent_and_the_outcome(echo: Echo) -> None:
     audit = Remembering()
@@ -163,6 +167,7 @@ async def test_the_audit_knows_the_intent_and_the_outcome(echo: Echo) -> None:
         ("after", "DeleteInstance", None),
         ("before", "GetInstance", None),
         ("after", "GetInstance", "INTERNAL"),
+        ("refused", "bob", "NOT_FOUND"),
     ]
 
 
@@ -176,7 +181,7 @@ async def test_what_cannot_be_audited_is_not_done(echo: Echo) -> None:
 async def test_logs_say_who_did_what_and_not_what_was_sent(server: Running) -> None:
     with structlog.testing.capture_logs() as logs:
         await server.client.request("POST", f"{BASE}/instances", {"data": {"metadata": {"name": "hunter2"}}})
-    assert [line["event"] for line in logs] == ["intent", "outcome", "request"]
+    assert [line["event"] for line in logs] == ["request"]
     assert {line["caller"] for line in logs} == {"admin"}
     assert "hunter2" not in str(logs)
 

@@ -11,11 +11,11 @@ from kairship.apiserver.settings import Address, Settings
 from kairship.kube import Connection
 from kairship.process.certificates import CertificateFiles
 from kairship.process.starting import StartError
+from kairship.rpc.role_channel import RoleAddress
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    (tmp_path / "token").write_text("t" * 32)
     connection = Connection(server="https://127.0.0.1:1", ca=Authority().certificate, token="x")
     (tmp_path / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
     issued = Authority().issue()
@@ -26,7 +26,8 @@ def settings(tmp_path: Path) -> Settings:
         grpc=Address(),
         ops=Address(),
         kubeconfig=tmp_path / "kubeconfig",
-        admin_token=tmp_path / "token",
+        ghippo=RoleAddress(target="127.0.0.1:1", ca=tmp_path / "tls.crt", token=tmp_path / "token"),
+        audit_dir=tmp_path / "audit",
         tls=CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key"),
     )
 
@@ -43,12 +44,9 @@ async def test_what_can_be_reached_from_outside_needs_a_certificate(settings: Se
     assert "--tls-cert" in await refused(msgspec.structs.replace(settings, tls=None, grpc=Address(host)))
 
 
-@pytest.mark.parametrize("content", [None, "", "short"])
-async def test_a_token_must_be_one(settings: Settings, content: str | None) -> None:
-    settings.admin_token.unlink()
-    if content is not None:
-        settings.admin_token.write_text(content)
-    assert "admin token" in await refused(settings)
+async def test_the_audit_must_have_a_place(settings: Settings) -> None:
+    settings.audit_dir.write_text("a file")
+    assert "audit" in await refused(settings)
 
 
 async def test_a_key_must_fit_its_certificate(settings: Settings) -> None:

@@ -116,13 +116,11 @@ async def test_changes_arrive_and_withdrawals_too(
 ) -> None:
     first = await give(ask, ann, "web")
     await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
-    async with delivering(database, sealer) as deliverer:
+    async with delivering(database, sealer):
         await stored.until(lambda: len(stored.live) == 1)
         await give(ask, ann, "db")
-        deliverer.wake()
         await stored.until(lambda: len(stored.live) == 2)
         await ask.timed(bindings.delete, first)
-        deliverer.wake()
         await stored.until(lambda: len(stored.live) == 1)
         assert stored.refused == 0
 

@@ -42,14 +42,14 @@ class Follower:
                 return
 
     async def _snapshot(self) -> None:
-        def work(connection: sa.Connection) -> tuple[int, list[directory.Event]]:
-            return directory.revision(connection), list(directory.snapshot(connection, at=self._time()))
-
         self.users, self.tokens = {}, {}
-        self.revision, events = await self._ask(work)
+        self.revision = await self._ask(directory.revision)
         self.snapshots += 1
-        for event in events:
-            self._take(event)
+        position: directory.Position | None = directory.Position()
+        while position is not None:
+            events, position = await self._ask.timed(directory.snapshot, after=position)
+            for event in events:
+                self._take(event)
 
     def _take(self, event: directory.Event) -> None:
         match event:

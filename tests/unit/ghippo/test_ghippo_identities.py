@@ -5,6 +5,7 @@ import pytest
 from kairship.access import Role
 from kairship.ghippo import access_tokens, bindings, groups, roles, sessions, users
 from kairship.ghippo.errors import Exists, Invalid, NotFound, Precondition
+from kairship.ghippo.identifiers import hashed
 from kairship.ghippo.listing import Page
 
 from .conftest import Ask, Time
@@ -46,7 +47,7 @@ async def test_disabling_ends_sessions_and_tokens(ask: Ask, time: Time) -> None:
     issued = await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=1)
     await ask.timed(users.update, ann, display_name="", email="", disabled=True)
     assert await ask.timed(sessions.of_user, ann) == []
-    assert await ask.timed(access_tokens.find, issued.token) is None
+    assert await ask.timed(access_tokens.find, hashed(issued.token)) is None
 
 
 async def test_deleting_a_user_takes_everything_of_it(ask: Ask) -> None:
@@ -59,7 +60,7 @@ async def test_deleting_a_user_takes_everything_of_it(ask: Ask) -> None:
     )
     await ask.timed(users.delete, ann)
     assert (await ask(groups.get, group)).size == 0
-    assert await ask.timed(access_tokens.find, issued.token) is None
+    assert await ask.timed(access_tokens.find, hashed(issued.token)) is None
     with pytest.raises(NotFound):
         await ask(bindings.get, binding)
 

@@ -68,6 +68,7 @@ from kairship.ghippo.oidc import Issuers, ProviderLogin
 from kairship.ghippo.passwords import Passwords
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.services import services
+from kairship.ghippo.services.directory import Directory
 from kairship.ghippo.sign_in import SignIn
 from kairship.wire import Method, methods, write
 
@@ -130,6 +131,7 @@ async def ghippo(
         audit=audit,
         sign_in=sign_in,
         providers=ProviderLogin(database, sealer, sign_in, issuers, clock=time),
+        directory=Directory(database, sign_in, wall=time),
         clock=time,
     )
     root = await ask.timed(users.create, name="root")

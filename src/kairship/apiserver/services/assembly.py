@@ -16,9 +16,12 @@ from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.apiserver.services.resources import IndexReader, LiveReader, NotedWrites, Operations, ResourceService
 from kairship.apiserver.services.search import SearchService
+from kairship.apiserver.services.workspace import WorkspaceService
+from kairship.apiserver.services.workspace.global_management import GlobalManagement
 from kairship.index.opening import IndexAccess, IndexPlace
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
+from kairship.rpc.registry import Owner
 
 _PACKAGE = "kairship.v1alpha1"
 
@@ -32,10 +35,12 @@ class Services:
         clock: Clock,
         metrics: Metrics,
         offers: Sequence[Offer],
+        ghippo: Owner | None = None,
         settings: Settings | None = None,
         index: IndexPlace | None = None,
     ) -> None:
-        """`client` is that of the global cluster, `offers` what the controller-manager there can make."""
+        """`client` is that of the global cluster, `offers` what the controller-manager there can make,
+        `ghippo` leads to global management."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
         self._index = IndexAccess(index or IndexPlace())
         reach, collected = Reach(pool), CollectedClusters(self._own)
@@ -50,6 +55,7 @@ class Services:
             # Of container management what only reads the index: it is answered here, where the index is read.
             "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self._index),
             "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self._index),
+            "Workspace": WorkspaceService(self._own, reach, GlobalManagement(ghippo)),
         }
 
     async def run(self) -> None:

@@ -19,6 +19,7 @@ import structlog
 from alembic.config import Config
 from sqlalchemy.engine import URL, make_url
 
+from kairship.ghippo.database.pulse import Pulse
 from kairship.ghippo.errors import Invalid, Unavailable
 
 T = TypeVar("T")
@@ -43,6 +44,8 @@ class Database:
         self._sqlite = parsed.get_backend_name() == "sqlite"
         self._engine = _sqlite(parsed) if self._sqlite else _postgresql(parsed)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ghippo-write")
+        self.pulse = Pulse()
+        """Beats after every write of this process."""
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ghippo-read")
 
     async def open(self) -> None:
@@ -55,7 +58,10 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, work, False)
 
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self._run, work, True)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writer, self._run, work, True)
+        finally:
+            self.pulse.beat()
 
     def _run(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
         try:

@@ -272,6 +272,15 @@ audit = Table(
     Index(None, "instance", "sequence"),
 )
 
+audit_received = Table(
+    "audit_received",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    _required("at", BigInteger),
+    Index(None, "at"),
+    comment="Events of other processes that are in the chain already: they may be sent again for a while.",
+)
+
 audit_ends = Table(
     "audit_ends",
     metadata,

@@ -11,9 +11,11 @@ from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.oidc import ProviderLogin
 from kairship.ghippo.passwords import Passwords
 from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.services.audit_trail import AuditTrail
 from kairship.ghippo.services.audits import Audits
 from kairship.ghippo.services.bindings import Bindings
 from kairship.ghippo.services.current_user import CurrentUser
+from kairship.ghippo.services.directory import Directory
 from kairship.ghippo.services.folders import Folders
 from kairship.ghippo.services.groups import Groups
 from kairship.ghippo.services.identity_providers import IdentityProviders
@@ -25,6 +27,7 @@ from kairship.ghippo.services.workspaces import Workspaces
 from kairship.ghippo.sign_in import SignIn
 
 _PACKAGE = "kairship.ghippo.v1alpha1"
+_INTERNAL = "kairship.internal.v1"
 
 
 def services(
@@ -35,6 +38,7 @@ def services(
     audit: AuditLog,
     sign_in: SignIn,
     providers: ProviderLogin,
+    directory: Directory,
     clock: Now = now,
 ) -> dict[str, object]:
     """All of them by their full names."""
@@ -51,4 +55,9 @@ def services(
         IdentityProviders(database, sealer),
         Audits(database, audit),
     )
-    return {f"{_PACKAGE}.{type(service).__name__}": service for service in found}
+    for_our_own = (directory, AuditTrail(database, audit, clock=clock))
+    return {
+        f"{package}.{type(service).__name__}": service
+        for package, some in ((_PACKAGE, found), (_INTERNAL, for_our_own))
+        for service in some
+    }

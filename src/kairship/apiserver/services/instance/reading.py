@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from kairship.apiserver.services.feeds import follow_kind
 from kairship.apiserver.services.instance.part import Part
-from kairship.apiserver.services.instance.view import instance_view, seconds, state_of
+from kairship.apiserver.services.instance.view import instance_view, seconds, state_of, view_for
 from kairship.apiserver.services.listing import Order, page_of
 from kairship.apiserver.services.objects import as_json
 from kairship.apiserver.services.own_kinds import SeenInstance
@@ -45,7 +45,7 @@ class Reading(Part):
             and (wanted in seen.metadata.name or wanted in seen.spec.alias.casefold())
         ]
         items, pagination = page_of(found, ORDER, request)
-        return ListInstancesResponse(items=[instance_view(seen) for seen in items], pagination=pagination)
+        return ListInstancesResponse(items=[view_for(reach, seen) for seen in items], pagination=pagination)
 
     async def get_instance(self, request: GetInstanceRequest, call: Call) -> Instance:
         return instance_view(await self._own.instances.require(request.name, call))
@@ -64,7 +64,7 @@ class Reading(Part):
         feed = follow_kind(self._own.instances.reflector, wanted=wanted)
         async with aclosing(feed):
             async for news in feed:
-                shown = instance_view(news.object) if news.object is not None else None
+                shown = view_for(call.sight.reach, news.object) if news.object is not None else None
                 yield WatchInstancesResponse(type=news.type, instance=shown)
 
     async def get_instance_karmada_config(

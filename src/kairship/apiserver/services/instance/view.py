@@ -18,7 +18,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import Condition, ObjectMeta, OwnerReference
 from kairship.resources import Condition as OwnCondition
-from kairship.resources import InstanceState, ReadyCount
+from kairship.resources import InstanceState, Reach, ReadyCount
 from kairship.resources import instance_status as own
 
 
@@ -45,6 +45,20 @@ def instance_view(seen: SeenInstance) -> Instance:
             operation=_progress(status.operation) if status.operation else None,
         ),
     )
+
+
+def glimpse(seen: SeenInstance) -> Instance:
+    """For whoever may see a part of it only: what is needed to find that part."""
+    return Instance(
+        metadata=ObjectMeta(name=seen.metadata.name, uid=seen.metadata.uid),
+        spec=InstanceSpec(alias=seen.spec.alias),
+        status=InstanceStatus(state=state_of(seen)),
+    )
+
+
+def view_for(reach: Reach, seen: SeenInstance) -> Instance:
+    whole = reach.everywhere or seen.metadata.name in reach.instances
+    return instance_view(seen) if whole else glimpse(seen)
 
 
 def state_of(seen: SeenInstance) -> InstanceStatus.State:

@@ -1,14 +1,11 @@
-"""The right of the administrator, whose token `kairship up` makes: a binding on the whole platform.
-
-Until global management has said who the administrators are, nobody else has any right.
-"""
+"""The right of the administrator in a cluster to which nobody delivers bindings."""
 
 from typing import Any
 
 import msgspec
 
 from kairship.access import Role, permissions_of
-from kairship.apiserver.authentication import ADMIN
+from kairship.ghippo import users
 from kairship.kube import Client, NotFound
 from kairship.reconcile import resource_of
 from kairship.resources import ACCESS_BINDINGS, AccessBindingSpec, ScopeLevel, SubjectKind
@@ -27,7 +24,7 @@ class _Stored(msgspec.Struct, frozen=True):
 async def ensure(client: Client) -> None:
     """Idempotent. What somebody has withdrawn since stays withdrawn."""
     wanted = AccessBindingSpec(
-        subject=Subject(kind=SubjectKind.USER, id=ADMIN.id),
+        subject=Subject(kind=SubjectKind.USER, id=users.ADMIN),
         role=BoundRole(id=Role.PLATFORM_ADMIN.id, display_name=Role.PLATFORM_ADMIN.title),
         permissions=tuple(sorted(permissions_of(Role.PLATFORM_ADMIN))),
         scope=Scope(level=ScopeLevel.PLATFORM),

@@ -1,0 +1,58 @@
+"""Session tokens: what global management signs when somebody signs in, and how others know that it did.
+
+Whoever verifies needs the public halves of its keys only, and asks nobody. A token says of which session it is; that
+the session has not ended is another matter (`Identities`).
+"""
+
+from typing import Any
+
+import msgspec
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+ALGORITHM = "Ed25519"
+ISSUER = "kairship"
+_SKEW = 60
+
+
+class SessionTokenError(Exception):
+    """The token is not good. The message is for whoever sent it, and says no more than what to do."""
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    sub: str
+    """The user."""
+    sid: str
+    """The session."""
+    exp: int
+    iat: int
+    csrf: str
+    """Hash of the CSRF token that belongs to the session, in hexadecimal."""
+    iss: str = ISSUER
+    aud: str = ISSUER
+    chg: bool = False
+    """The password must be changed first."""
+
+
+class Verifier:
+    def __init__(self, public_keys: dict[str, Any]) -> None:
+        """`public_keys` is a JSON Web Key Set."""
+        self._keys = KeySet.import_key_set(public_keys)  # type: ignore[arg-type]
+
+    def verify(self, token: str, *, at: float) -> Claims:
+        """Raises `SessionTokenError`."""
+        try:
+            decoded = jwt.decode(token, self._keys, algorithms=[ALGORITHM])
+            claims = msgspec.convert(decoded.claims, Claims)
+        except (JoseError, ValueError, msgspec.ValidationError) as error:
+            raise SessionTokenError("the session token is not valid; sign in again") from error
+        if claims.iss != ISSUER or claims.aud != ISSUER or claims.iat > at + _SKEW:
+            raise SessionTokenError("the session token is not valid; sign in again")
+        check_time(claims, at=at)
+        return claims
+
+
+def check_time(claims: Claims, *, at: float) -> None:
+    if claims.exp <= at:
+        raise SessionTokenError("the session token has expired; refresh it or sign in again")

@@ -1,0 +1,56 @@
+"""What one replica does for all: registrations, deliveries to webhooks, upkeep.
+
+Every task of it may be stopped at any line and done again by another replica.
+"""
+
+import asyncio
+
+from kairship.ghippo.audit import AuditLog
+from kairship.ghippo.database import Database
+from kairship.ghippo.deliverer import Deliverer
+from kairship.ghippo.plane_webhook import PlaneWebhook
+from kairship.ghippo.registrations import REGISTERED, forget_deleted, registrations_controller
+from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.settings import Settings
+from kairship.ghippo.upkeep import Upkeep
+from kairship.kube import Connection
+from kairship.reconcile import FencedBy, InterceptedClient, LeaderTerm, Manager, Metrics, Reflector, SystemClock
+
+USER_AGENT = "kairship-ghippo-leader"
+
+
+class Duties:
+    def __init__(
+        self,
+        settings: Settings,
+        connection: Connection,
+        database: Database,
+        sealer: Sealer,
+        audit: AuditLog,
+        *,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._database = database
+        self._sealer = sealer
+        self._audit = audit
+        self._clock = SystemClock()
+        self.metrics = metrics
+
+    async def run(self, term: LeaderTerm | None) -> None:
+        """Until cancelled. Without a term there is nobody else who could do it."""
+        fence = [FencedBy(term)] if term is not None else []
+        database, clock = self._database, self._clock
+        async with InterceptedClient(self._connection, interceptors=fence, user_agent=USER_AGENT) as client:
+            reflector = Reflector(client, REGISTERED, clock=clock, metrics=self.metrics)
+            controller = registrations_controller(reflector, database)
+            manager = Manager([controller], client=client, clock=clock, metrics=self.metrics, term=term)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(manager.run())
+                tasks.create_task(forget_deleted(reflector, database, clock=clock))
+                tasks.create_task(Deliverer(database, self._sealer, authority=self._settings.webhook_ca).run())
+                tasks.create_task(Upkeep(database, self._audit, audit_days=self._settings.audit_days).run())
+                if self._settings.webhook is not None:
+                    webhook = PlaneWebhook(client, database, self._sealer, url=self._settings.webhook)
+                    tasks.create_task(webhook.run())

@@ -1,0 +1,64 @@
+"""The webhook of the plane itself: the entrance learns by it who may do what, without anybody having to set it up.
+
+Its secret is a Secret of the global cluster, which the entrance verifies with; when it is changed there, deliveries are
+signed with the new one within a minute. One task, on the replica that leads.
+"""
+
+import msgspec
+import structlog
+
+from kairship.access.delivery import CURRENT, WEBHOOK_SECRET
+from kairship.ghippo import webhooks
+from kairship.ghippo.database import Database
+from kairship.ghippo.errors import GhippoError
+from kairship.ghippo.sealing import Sealer
+from kairship.kube import Client, KubeError, kinds
+from kairship.reconcile import Clock, SystemClock, jittered
+from kairship.resources import NAMESPACE
+
+NAME = "kairship"
+LOOK_EVERY = 60.0
+AGAIN = 1.0
+_TIMEOUT = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    data: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return "_Secret(…)"
+
+
+class PlaneWebhook:
+    def __init__(
+        self, client: Client, database: Database, sealer: Sealer, *, url: str, clock: Clock | None = None
+    ) -> None:
+        self._client = client
+        self._database = database
+        self._sealer = sealer
+        self._url = url
+        self._clock = clock or SystemClock()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                secret = await self._secret()
+                await self._database.write(
+                    lambda connection, secret=secret: webhooks.ensure(  # type: ignore[misc]
+                        connection, self._sealer, name=NAME, url=self._url, secret=secret
+                    )
+                )
+            except (KubeError, GhippoError, msgspec.ValidationError, KeyError) as error:
+                log.warning("the webhook of the plane cannot be set up", error=type(error).__name__)
+                await self._clock.sleep(AGAIN)
+            else:
+                await self._clock.sleep(jittered(LOOK_EVERY))
+
+    async def _secret(self) -> str:
+        found = await self._client.get(
+            kinds.SECRETS, WEBHOOK_SECRET, namespace=NAMESPACE, as_type=_Secret, timeout=_TIMEOUT
+        )
+        return found.data[CURRENT].decode()

@@ -1,0 +1,27 @@
+"""What global management may do in the global cluster: follow registrations and say how they stand, and lead.
+
+Of all Secrets it reads one: the one that its deliveries to the entrance are signed with.
+"""
+
+from kairship.access.delivery import WEBHOOK_SECRET
+from kairship.resources import REGISTRATIONS
+from kairship.resources.service_account import Manifest, rule, service_account
+
+ACCOUNT = "kairship-ghippo"
+
+_READ = ("get", "list", "watch")
+
+
+def manifests() -> list[Manifest]:
+    """The namespace must exist."""
+    return service_account(
+        ACCOUNT,
+        everywhere=[
+            rule(REGISTRATIONS.group, [REGISTRATIONS.plural], _READ),
+            rule(REGISTRATIONS.group, [f"{REGISTRATIONS.plural}/status"], ["patch"]),
+        ],
+        in_namespace=[
+            rule("", ["secrets"], ["get"]) | {"resourceNames": [WEBHOOK_SECRET]},
+            rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+        ],
+    )

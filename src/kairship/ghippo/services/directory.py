@@ -1,0 +1,121 @@
+"""The internal service Directory: who there is, for entrances that check callers from memory.
+
+A follower costs one small query now and then, and one at once after every write of this replica; what other replicas
+write is seen within half a second.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+
+import msgspec
+import sqlalchemy as sa
+from protobuf.wkt import Empty
+
+from kairship.gen.kairship.internal.v1 import directory_pb as pb
+from kairship.ghippo import access_tokens, directory
+from kairship.ghippo.database import Database
+from kairship.ghippo.database.pulse import wait
+from kairship.ghippo.directory import Event, Gone, Identity, KeysChanged, Position, Token
+from kairship.ghippo.errors import Invalid
+from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.services.calls import Call
+from kairship.ghippo.sign_in import SignIn
+from kairship.reconcile import Clock, SystemClock
+
+LOOK_EVERY = 0.5
+SPEAK_EVERY = 2.0
+"""Followers take a longer silence for a lost connection."""
+_MOST_USES = 1000
+
+
+class Directory:
+    def __init__(self, database: Database, sign_in: SignIn, *, wall: Now = now, clock: Clock | None = None) -> None:
+        self._database = database
+        self._sign_in = sign_in
+        self._now = wall
+        self._clock = clock or SystemClock()
+        self._ended = False
+
+    def end(self) -> None:
+        """Let followers go: they would follow for ever, and come back to another replica by themselves."""
+        self._ended = True
+        self._database.pulse.beat()
+
+    async def follow(self, request: pb.FollowRequest, call: Call) -> AsyncIterator[pb.FollowResponse]:
+        revision, spoken = request.revision, self._clock.now()
+        page = await self._changes(revision) if revision else None
+        keys = await self._keys()
+        while not self._ended:
+            beat = self._database.pulse.next()
+            if page is None:
+                async for reply in self._everything(keys):
+                    revision = reply.revision
+                    yield reply
+                keys, spoken = "", self._clock.now()
+            elif page.events or keys or self._clock.now() - spoken >= SPEAK_EVERY:
+                if any(isinstance(event, KeysChanged) for event in page.events):
+                    keys = await self._keys()
+                revision = page.revision
+                yield _reply(page.events, keys=keys, complete=True, revision=revision)
+                keys, spoken = "", self._clock.now()
+            if page is None or not page.events:
+                await wait(beat, LOOK_EVERY)
+            page = await self._changes(revision)
+
+    async def look_up_token(self, request: pb.LookUpTokenRequest, call: Call) -> pb.LookUpTokenResponse:
+        def work(connection: sa.Connection) -> list[Event]:
+            row = access_tokens.find(connection, request.hash, at=self._now())
+            return [] if row is None else directory.bearer(connection, row, at=self._now())
+
+        found = _reply(await self._database.read(work))
+        if not found.tokens or not found.identities:
+            return pb.LookUpTokenResponse()
+        return pb.LookUpTokenResponse(token=found.tokens[0], owner=found.identities[0])
+
+    async def note_token_uses(self, request: pb.NoteTokenUsesRequest, call: Call) -> Empty:
+        if len(request.uses) > _MOST_USES:
+            raise Invalid(f"at most {_MOST_USES} at a time", field="uses")
+        latest = self._now()
+        uses = {use.id: min(use.at, latest) for use in request.uses}
+        await self._database.write(lambda connection: access_tokens.note_uses(connection, uses))
+        return Empty()
+
+    async def _changes(self, after: int) -> directory.Page | None:
+        return await self._database.read(lambda connection: directory.changes(connection, after=after, at=self._now()))
+
+    async def _everything(self, keys: str) -> AsyncIterator[pb.FollowResponse]:
+        revision = await self._database.read(directory.revision)
+        yield pb.FollowResponse(reset=True, keys=keys)
+        position: Position | None = Position()
+        while position is not None:
+            after = position
+            events, position = await self._database.read(
+                lambda connection, after=after: directory.snapshot(connection, after=after, at=self._now())  # type: ignore[misc]
+            )
+            yield _reply(events, complete=position is None, revision=revision)
+
+    async def _keys(self) -> str:
+        return msgspec.json.encode(await self._sign_in.public_keys()).decode()
+
+
+def _reply(events: Iterable[Event], *, keys: str = "", complete: bool = False, revision: int = 0) -> pb.FollowResponse:
+    reply = pb.FollowResponse(keys=keys, complete=complete, revision=revision)
+    gone = {"user": reply.gone_users, "token": reply.gone_tokens, "session": reply.ended_sessions}
+    for event in events:
+        match event:
+            case Identity():
+                reply.identities.append(pb.Identity(id=event.id, name=event.name, groups=list(event.groups)))
+            case Token():
+                reply.tokens.append(
+                    pb.Token(
+                        id=event.id,
+                        hash=event.hash,
+                        user=event.user,
+                        limited_to=sorted(event.limited_to or ()),
+                        expires_at=event.expires_at,
+                    )
+                )
+            case Gone(kind, identifier):
+                gone[kind].append(identifier)
+            case KeysChanged():
+                pass  # told with the keys themselves
+    return reply
