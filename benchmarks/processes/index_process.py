@@ -140,6 +140,9 @@ async def collect(settings: Settings) -> None:
     async with Collector(open_stores, clock=SystemClock()) as collector:
         for cluster in settings.clusters:
             collector.follow(cluster, lambda: Client(connection))
+            # One after the other, so that it is seen what each of them adds.
+            while collector.problems(cluster):  # noqa: ASYNC110 - it tells nobody when that changes
+                await asyncio.sleep(0.2)
         await asyncio.Event().wait()
 
 
