@@ -3,6 +3,7 @@
     Intake, Record         from an object's bytes to what is stored of it
     Query, plan            one question over any kinds and clusters, restricted to what the caller may see
     Search                 words, as a person types them, over everything
+    follow_rings           what changes in many clusters at once
     Writer, Index          what a database has to do; `sqlite` and `postgres` do it
     Current                whether the index can answer now, for this caller; else somebody else has to
     KubernetesReads        GET and LIST as an API server answers them, out of the index
@@ -19,6 +20,7 @@ from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
 from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest, Reply
 from kairship.index.records import BadObjectError, Intake, Record, revision
+from kairship.index.ring import Followed, RingChange, RingMark, RingPage, follow_rings
 from kairship.index.search import Hit, Rank, Search, SearchPosition, words_of
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.splice import Splicer, WatchReply, WatchRequest
@@ -42,6 +44,7 @@ __all__ = [
     "BrokenIndexError",
     "Change",
     "Current",
+    "Followed",
     "Highlight",
     "Hit",
     "Index",
@@ -61,6 +64,9 @@ __all__ = [
     "ReadRequest",
     "Record",
     "Reply",
+    "RingChange",
+    "RingMark",
+    "RingPage",
     "Row",
     "Scope",
     "Search",
@@ -73,6 +79,7 @@ __all__ = [
     "WriteLog",
     "Writer",
     "Written",
+    "follow_rings",
     "highlights",
     "kind_name",
     "parse_fields",

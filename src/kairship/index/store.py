@@ -11,10 +11,23 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from kairship.index.errors import BrokenIndexError, NoSuchClusterError
 from kairship.index.query import Plan, Position
 from kairship.index.records import Record
+from kairship.index.ring import RingMark, RingPage
 from kairship.index.search import Hit, Search
 from kairship.kube import Resource
+
+__all__ = [
+    "BrokenIndexError",
+    "Change",
+    "Index",
+    "NoSuchClusterError",
+    "Partition",
+    "Row",
+    "Snapshot",
+    "Writer",
+]
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -98,6 +111,12 @@ class Index(Protocol):
     async def partitions(self, cluster: str) -> list[Partition]:
         """How far the index has come with each kind of a cluster. Raises as `snapshot` does."""
 
+    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+        """What has changed in a cluster behind a mark; without one nothing, and where it stands.
+
+        Raises as `snapshot` does.
+        """
+
 
 class Writer(Protocol):
     """One cluster, for the one who follows it. Its calls are made one after the other."""
@@ -129,11 +148,3 @@ class Writer(Protocol):
         """The cluster has just answered and its live kinds are being followed."""
 
     async def close(self) -> None: ...
-
-
-class NoSuchClusterError(Exception):
-    """The index has nothing of this cluster (yet)."""
-
-
-class BrokenIndexError(Exception):
-    """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""

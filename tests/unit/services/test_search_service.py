@@ -11,8 +11,14 @@ from support.index_objects import body, fill
 
 from kairship.apiserver.services.own_kinds import SeenCluster, SeenMembership
 from kairship.apiserver.services.search import SearchService
-from kairship.gen.kairship.kpanda.v1alpha1.search_pb import MatchedPart, SearchObjectsRequest, SearchObjectsResponse
-from kairship.index import Current, PageTokens
+from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
+    MatchedPart,
+    ObjectChange,
+    SearchObjectsRequest,
+    SearchObjectsResponse,
+    WatchObjectsRequest,
+)
+from kairship.index import Change, Current, Intake, PageTokens
 from kairship.index.history import SqliteHistory
 from kairship.index.opening import IndexAccess, IndexPlace, Opened
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
@@ -30,10 +36,11 @@ class All:
     """What a reflector of ours holds."""
 
     def __init__(self, shape: type[Any], *objects: dict[str, Any]) -> None:
-        self._objects = [msgspec.convert(each, shape) for each in objects]
+        self.reflector = self
+        self.store = [msgspec.convert(each, shape) for each in objects]
 
     async def all(self, _: Call) -> list[Any]:
-        return self._objects
+        return self.store
 
 
 class Own:
@@ -176,3 +183,39 @@ async def test_what_cannot_be_searched_for_is_refused(index: IndexAccess, query:
 async def test_without_an_index_it_says_so() -> None:
     with pytest.raises(Unavailable):
         await search(IndexAccess(IndexPlace()), "web")
+
+
+async def test_changes_in_sight_are_followed_everywhere(index: IndexAccess, tmp_path: Path) -> None:
+    sight = Sight(reach=Reach(namespaces={"prod": frozenset(("a",))}))
+    service = SearchService(Own(), index)  # type: ignore[arg-type]
+    events = service.watch_objects(WatchObjectsRequest(kind=["pods"]), call(sight))
+    assert (await anext(events)).change is ObjectChange.BEGAN
+    intake = Intake(kinds.PODS)
+    for cluster, namespace, name in (
+        ("lonely", "a", "out-of-sight"),
+        ("frankfurt", "b", "out-of-sight"),
+        ("frankfurt", "karmada-system", "out-of-sight"),
+        ("frankfurt", "a", "new"),
+        ("k-prod", "a", "web-0"),
+    ):
+        writer = await SqliteWriter.open(tmp_path, f"uid-{cluster}")
+        await writer.begin(kinds.PODS)
+        await writer.end(kinds.PODS, 200)
+        change = Change(intake.record(body(name, namespace=namespace, revision=201)), deleted=False)
+        await writer.apply(kinds.PODS, [change], 201)
+        await writer.close()
+    told = []
+    async for event in events:
+        assert event.object is not None
+        told.append((event.change, event.object.cluster, event.object.namespace, event.object.name, event.object.kind))
+        if len(told) == 4:
+            break
+    await events.aclose()  # type: ignore[attr-defined]
+    assert sorted(told) == sorted(
+        [
+            (ObjectChange.CHANGED, "frankfurt", "a", "new", "Pod"),
+            (ObjectChange.CHANGED, "", "a", "web-0", "Pod"),
+            (ObjectChange.DELETED, "frankfurt", "a", "web-0", "Pod"),
+            (ObjectChange.DELETED, "", "a", "web-0", "Pod"),
+        ]
+    )

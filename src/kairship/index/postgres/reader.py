@@ -10,14 +10,21 @@ from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
 from kairship.index.postgres.searching import Searching
 from kairship.index.query import Plan
+from kairship.index.ring import RingChange, RingMark, RingPage
 from kairship.index.search import Hit, Search
-from kairship.index.store import Partition, Row, Snapshot
+from kairship.index.store import NoSuchClusterError, Partition, Row, Snapshot
 from kairship.kube import Resource
 
 _BATCH_ROWS = 200
 _STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
+# Numbers are never used again, so there is one ring for ever.
+_RING = "postgres"
+_RING_ENDS = """
+SELECT EXISTS (SELECT 1 FROM part WHERE cluster = $1), (SELECT max(number) FROM ring WHERE cluster = $1),
+  (SELECT dropped FROM ring_end WHERE cluster = $1)
+"""
 _POINT = (
     f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
     " WHERE k.cluster = $1 AND k.name = $2"
@@ -113,6 +120,24 @@ class PostgresIndex:
     async def partitions(self, cluster: str) -> list[Partition]:
         with typed_errors():
             return [_partition(row) for row in await self._pool.fetch(f"SELECT {_STATE} WHERE k.cluster = $1", cluster)]
+
+    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+        async with self._moment() as connection:
+            known, last, dropped = await connection.fetchrow(_RING_ENDS, cluster)
+            if not known:
+                raise NoSuchClusterError(f"the index has nothing of cluster {cluster}")
+            mark = RingMark(_RING, last or 0)
+            if after is None or after.number >= mark.number:
+                return RingPage(after or mark, [])
+            if after.ring != _RING or after.number < (dropped or 0):
+                return RingPage(mark, [], lost=True)
+            found = await connection.fetch(
+                "SELECT number, kind, key, uid, deleted FROM ring WHERE cluster = $1 AND number > $2"
+                " ORDER BY number LIMIT $3",
+                *(cluster, after.number, limit),
+            )
+        changes = [RingChange(kind, key, uid, deleted) for _, kind, key, uid, deleted in found]
+        return RingPage(RingMark(_RING, found[-1]["number"] if found else after.number), changes)
 
     @asynccontextmanager
     async def _moment(self) -> AsyncIterator[Connection]:

@@ -48,6 +48,11 @@ CREATE TABLE IF NOT EXISTS write(
 );
 CREATE INDEX IF NOT EXISTS write_caller ON write(caller, cluster, kind);
 CREATE INDEX IF NOT EXISTS write_at ON write(at);
+CREATE TABLE IF NOT EXISTS ring(
+  number bigint GENERATED ALWAYS AS IDENTITY, cluster text COLLATE "C" NOT NULL, kind text NOT NULL, key text NOT NULL,
+  uid text NOT NULL, deleted boolean NOT NULL, PRIMARY KEY (cluster, number)
+);
+CREATE TABLE IF NOT EXISTS ring_end(cluster text COLLATE "C" PRIMARY KEY, dropped bigint NOT NULL);
 CREATE TABLE IF NOT EXISTS slot(
   subject text COLLATE "C" NOT NULL, tier smallint NOT NULL, place integer NOT NULL, begin bigint NOT NULL,
   cells bytea NOT NULL, PRIMARY KEY (subject, tier, place)

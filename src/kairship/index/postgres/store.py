@@ -83,8 +83,8 @@ class PostgresStore:
                         f"DELETE FROM {table} USING part WHERE part.id = {table}.part AND part.cluster = $1",  # noqa: S608
                         cluster,
                     )
-                await connection.execute("DELETE FROM part WHERE cluster = $1", cluster)
-                await connection.execute("DELETE FROM alive WHERE cluster = $1", cluster)
+                for table in ("part", "alive", "ring", "ring_end"):
+                    await connection.execute(f"DELETE FROM {table} WHERE cluster = $1", cluster)  # noqa: S608
 
     async def page_token_key(self) -> bytes:
         """The same for every process that uses this database."""

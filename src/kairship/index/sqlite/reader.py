@@ -16,9 +16,11 @@ import apsw
 import msgspec
 
 from kairship.index.query import Plan
+from kairship.index.ring import RingMark, RingPage
 from kairship.index.search import Hit, Search
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.briefly import BUSY_MS, Briefly
+from kairship.index.sqlite.ring import ring_page
 from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed_errors
 from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
@@ -93,6 +95,12 @@ class SqliteIndex:
     async def partitions(self, cluster: str) -> list[Partition]:
         async with self.snapshot(cluster) as snapshot:
             return await snapshot.partitions()
+
+    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+        file = self._pointers.current(cluster)
+        async with self._connection(cluster) as db:
+            with typed_errors():
+                return await self._briefly.run(db, lambda: ring_page(db, file.name, after, limit))
 
     async def _in_each(self, clusters: Iterable[str], work: Callable[[SqliteSnapshot], Awaitable[T]]) -> dict[str, T]:
         """Of all clusters at once; those that are not there are left out."""

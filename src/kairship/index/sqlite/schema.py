@@ -3,7 +3,8 @@
 `obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens
 of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them. `toks` repeats a row's token
 numbers, to remove its postings without an index the other way round. `tomb` remembers deletions for a while.
-`obj_any` and `trigram` are for searches over all kinds: names in their order, and names by any part of them.
+`ring` has the latest changes in their order. `obj_any` and `trigram` are for searches over all kinds: names in their
+order, and names by any part of them.
 """
 
 import apsw
@@ -34,6 +35,10 @@ CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NU
 CREATE TABLE post(tok INTEGER NOT NULL, obj INTEGER NOT NULL, PRIMARY KEY(tok, obj)) WITHOUT ROWID;
 CREATE TABLE tomb(uid TEXT NOT NULL, part INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY(uid, part)) WITHOUT ROWID;
 CREATE INDEX tomb_at ON tomb(at);
+CREATE TABLE ring(
+  number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,
+  deleted INTEGER NOT NULL
+);
 """
 
 
