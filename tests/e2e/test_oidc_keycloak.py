@@ -18,7 +18,7 @@ from yarl import URL
 from kairship.ghippo import groups, identity_providers, users
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database, schema
-from kairship.ghippo.errors import Refused
+from kairship.ghippo.errors import Invalid, Refused
 from kairship.ghippo.oidc import Issuers, ProviderLogin
 from kairship.ghippo.passwords import Passwords
 from kairship.ghippo.sealing import Sealer
@@ -210,6 +210,27 @@ async def test_keys_that_change_are_followed(
     await admin.change_keys()
     monkeypatch.setattr("kairship.ghippo.oidc.issuer._KEYS_AGAIN_AFTER", 0.0)
     await sign_in(ours, browser)
+
+
+async def test_signing_out_ends_the_session_at_the_provider_too(
+    ours: Ours, admin: Administration, browser: aiohttp.ClientSession
+) -> None:
+    await sign_in(ours, browser)
+
+    async def is_known_there() -> bool:
+        departure = await ours.login.begin("corp", BACK)
+        async with browser.get(departure.url, allow_redirects=False) as reply:
+            return "Location" in reply.headers  # back at once, without a form
+
+    assert await is_known_there()
+    [sealed] = await ours.database.read(
+        lambda connection: connection.execute(sa.select(schema.sessions.c.sealed_id_token)).scalars().all()
+    )
+    with pytest.raises(Invalid):
+        await ours.login.way_out("corp", sealed, "https://elsewhere.example.com")
+    async with browser.get(await ours.login.way_out("corp", sealed, "")) as reply:
+        assert reply.status == 200
+    assert not await is_known_there()
 
 
 async def test_a_code_is_good_once_and_only_with_its_state(

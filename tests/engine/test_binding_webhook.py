@@ -22,18 +22,18 @@ from kairship.access.delivery import (
     SIGNATURE,
     TIMESTAMP,
     TOLERANCE,
-    WEBHOOK_SECRET,
     Changes,
     Delivered,
     Everything,
     encode,
     signed_headers,
 )
-from kairship.apiserver.webhook import PATH, BindingWebhook
+from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.kube import AlreadyExists, Client, NotFound, kinds
 from kairship.reconcile import Metrics, SystemClock
-from kairship.resources import NAMESPACE, AccessBindingSpec
+from kairship.resources import NAMESPACE, AccessBindingSpec, binding_webhook
+from kairship.resources.binding_webhook import PATH
 
 BINDING = SERVED["AccessBinding"]
 SECRET = "the secret of these tests"
@@ -119,7 +119,7 @@ async def world(kube: Kube) -> AsyncIterator[Client]:
         with suppress(AlreadyExists):
             await client.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
         data = {"secret": base64.b64encode(SECRET.encode()).decode()}
-        manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": WEBHOOK_SECRET}, "data": data}
+        manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": binding_webhook.SECRET}, "data": data}
         await client.apply_object(manifest, field_manager="test", namespace=NAMESPACE)
         yield client
 
@@ -184,14 +184,14 @@ async def test_the_secret_changes_without_a_gap(hook: Hook) -> None:
     new = base64.b64encode(b"the next secret of these tests").decode()
     old = base64.b64encode(SECRET.encode()).decode()
     patch = {"data": {"secret": new, "previous": old}}
-    await hook.world.patch(kinds.SECRETS, WEBHOOK_SECRET, patch, namespace=NAMESPACE)
+    await hook.world.patch(kinds.SECRETS, binding_webhook.SECRET, patch, namespace=NAMESPACE)
 
     async def signed_with_the_new() -> bool:
         return (await hook.post(secret="the next secret of these tests")).status == 204
 
     await until(signed_with_the_new, what="the new secret is good")
     assert (await hook.post()).status == 204
-    await hook.world.delete(kinds.SECRETS, WEBHOOK_SECRET, namespace=NAMESPACE)
+    await hook.world.delete(kinds.SECRETS, binding_webhook.SECRET, namespace=NAMESPACE)
 
     async def nobodys() -> bool:
         return (await hook.post()).status == 401

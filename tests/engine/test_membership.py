@@ -44,7 +44,24 @@ class Pair:
 
     async def leave(self, name: str = NAME) -> None:
         async with self.clients() as (instance, member):
-            await membership.leave(instance=instance, member=member, name=name)
+            await leave(instance, member, name)
+
+
+async def leave(instance: Client, member: Client | None, name: str) -> None:
+    """Until nothing of it is left."""
+    by_force = member is None
+    await until(lambda: membership.depart(instance, name, by_force=by_force), what="leaving", timeout=120.0)
+    if member is not None:
+        await until(lambda: membership.clean(member, name), what="the member being cleaned", timeout=120.0)
+
+
+async def wait_ready(instance: Client) -> None:
+    async def ready() -> str | None:
+        conditions = (await instance.get(kinds.CLUSTERS, NAME)).get("status", {}).get("conditions") or []
+        found = [each for each in conditions if each["type"] == "Ready" and each["status"] == "True"]
+        return None if found else "not ready"
+
+    await until(ready, what="Karmada finding it ready", timeout=30.0)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +125,7 @@ async def stored(instance: Client) -> dict[str, Any]:
 async def test_join_is_idempotent_and_makes_a_ready_cluster(pair: Pair) -> None:
     await pair.join(stage="one")
     async with pair.clients() as (instance, member):
-        await membership.wait_ready(instance, NAME)
+        await wait_ready(instance)
         first = await stored(instance)
         assert first["spec"]["id"] == (await member.get(kinds.NAMESPACES, "kube-system"))["metadata"]["uid"]
         assert (first["spec"]["region"], first["spec"]["zones"]) == ("nowhere", ["a", "b"])
@@ -162,7 +179,7 @@ async def test_a_member_of_one_instance_is_refused_by_another_and_kept(pair: Pai
         await pair.leave("by-another-name")
         again = await member.get(kinds.SERVICE_ACCOUNTS, account, namespace="karmada-cluster")
         assert again["metadata"]["uid"] == mine["metadata"]["uid"]
-        await membership.wait_ready(instance, NAME)
+        await wait_ready(instance)
         restored = {"metadata": {"annotations": mine["metadata"]["annotations"]}}
         await member.patch(kinds.SERVICE_ACCOUNTS, account, restored, namespace="karmada-cluster")
         await pair.join()
@@ -170,7 +187,7 @@ async def test_a_member_of_one_instance_is_refused_by_another_and_kept(pair: Pai
 
 async def test_leaving_cleans_both_sides_and_makes_room_for_the_next_join(pair: Pair) -> None:
     async with pair.clients() as (instance, member):
-        await membership.wait_ready(instance, NAME)
+        await wait_ready(instance)
         assert "karmada-cluster" in await ours(member)
 
         await pair.leave()
@@ -181,13 +198,13 @@ async def test_leaving_cleans_both_sides_and_makes_room_for_the_next_join(pair: 
 
         await pair.leave()  # again, because the first may not have been heard of
         await pair.join()  # at once
-        await membership.wait_ready(instance, NAME)
+        await wait_ready(instance)
 
 
 async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
     """A Work holds a finalizer that only the member could satisfy, and the Cluster waits for the Work."""
     async with pair.clients() as (instance, _):
-        await membership.wait_ready(instance, NAME)
+        await wait_ready(instance)
         workload = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "placed", "namespace": "default"}}
         await instance.create(kinds.CONFIGMAPS, workload)
         policy = {
@@ -207,7 +224,7 @@ async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
         await until(placed, what="Karmada placing the object", timeout=60)
         await pair.instance.supervisor.stop(pair.member.group)
         try:
-            await membership.leave(instance=instance, member=None, name=NAME, timeout=60)
+            await leave(instance, None, NAME)
             assert await names(instance, kinds.CLUSTERS) == set()
             assert f"karmada-es-{NAME}" not in await names(instance, kinds.NAMESPACES)
             assert await names(instance, kinds.SECRETS, namespace="karmada-cluster") == set()

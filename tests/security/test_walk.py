@@ -18,8 +18,9 @@ from support.bindings import World, bind, on
 from support.entrance import METHODS, Client, Running, running
 
 from kairship.access import Binding, Role, permissions
-from kairship.apiserver import documentation, webhook
+from kairship.apiserver import documentation
 from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.resources import binding_webhook
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import Unauthenticated
 from kairship.wire import Method, internal_methods
@@ -263,7 +264,7 @@ async def test_not_yours_and_not_there_are_the_same_bytes(server: Running) -> No
 async def test_beside_the_api_there_is_what_is_known(server: Running) -> None:
     """Pages for everybody, health and reflection of gRPC; a receiver that asks for a signature; nothing internal."""
     assert set(documentation.pages()) == {"/openapi.json", "/docs", "/docs/page.js", "/docs/page.css"}
-    assert webhook.PATH == "/webhooks/bindings"  # tests/engine/test_binding_webhook.py
+    assert binding_webhook.PATH == "/webhooks/bindings"  # tests/engine/test_binding_webhook.py
     client = server.client.named("platform-admin")
     for path in (*internal_methods(), "/kairship.internal.v1.Directory/Follow"):
         call: Any = client.channel.unary_unary(path)

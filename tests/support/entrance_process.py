@@ -138,16 +138,22 @@ class EntranceProcess:
 
 @asynccontextmanager
 async def entrance_process(
-    connection: Connection, folder: Path, *, ghippo: Reached, workers: int = 1
+    connection: Connection,
+    folder: Path,
+    *,
+    ghippo: Reached,
+    workers: int = 1,
+    port: int = 0,
+    authority: Authority | None = None,
 ) -> AsyncIterator[EntranceProcess]:
     """Serving, when it is entered."""
-    authority = Authority()
+    authority = authority or Authority()
     issued = authority.issue()
     (folder / "tls.key").write_bytes(issued.key)
     (folder / "tls.crt").write_bytes(issued.certificate)
     (folder / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "kairship", "apiserver", "--port", "0", "--grpc-port", "0", "--ops-port", "0"),
+        *(sys.executable, "-m", "kairship", "apiserver", "--port", str(port), "--grpc-port", "0", "--ops-port", "0"),
         *("--kubeconfig", folder / "kubeconfig", "--audit-dir", folder / "audit", "--workers", str(workers)),
         *ghippo.flags,
         *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),

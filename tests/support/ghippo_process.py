@@ -1,4 +1,4 @@
-"""`kairship ghippo` as a process of its own, and what an entrance needs in order to call one."""
+"""`kairship ghippo` as a process of its own, which a test may kill, and how an entrance is told of one."""
 
 import asyncio
 import os
@@ -18,12 +18,12 @@ from kairship.resources import NAMESPACE
 from support.certificates import Authority
 
 PATIENCE = 40.0
-PASSWORD = "the first password of a test"
+PASSWORD = "what up would have shown once"
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A running one: how the entrance is told of it, and an access token of its administrator."""
+    """How an entrance is told of it, and an access token of its administrator."""
 
     flags: tuple[str, ...]
     token: str
@@ -37,65 +37,102 @@ async def ghippo_of(plane: EmbeddedPlane) -> Reached:
     return Reached(flags, Path(entrance.token_file).read_text())
 
 
+class GhippoProcess:
+    """One with a database of its own, at the same address after each start."""
+
+    def __init__(self, folder: Path, *, more: tuple[str, ...] = ()) -> None:
+        self.folder = folder
+        self.password_file = folder / "password"
+        self._more = more
+        self._port = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def reached(self) -> Reached:
+        flags = (
+            f"--ghippo=127.0.0.1:{self._port}",
+            f"--ghippo-ca={self.folder / 'ca.crt'}",
+            f"--ghippo-token={self.folder / 'for-ghippo'}",
+        )
+        return Reached(flags, (self.folder / "token").read_text())
+
+    async def start(self) -> None:
+        """Returns when it serves."""
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "kairship", "ghippo", "--kubeconfig", self.folder / "kubeconfig"),
+            *("--data-dir", self.folder / "data", "--port", str(self._port), "--ops-port", "0"),
+            *("--tls-cert", self.folder / "tls.crt", "--tls-key", self.folder / "tls.key"),
+            *("--first-password", self.password_file, "--first-token", self.folder / "token"),
+            *self._more,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        self._port = await self._serving()
+        self._reading = asyncio.create_task(self._discard())
+
+    async def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        await self._ended()
+
+    async def stop(self) -> int:
+        """With its exit code."""
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.terminate()
+        return await self._ended()
+
+    async def _ended(self) -> int:
+        assert self._process is not None
+        async with asyncio.timeout(PATIENCE):
+            code = await self._process.wait()
+        if self._reading is not None:
+            await self._reading
+        return code
+
+    async def _serving(self) -> int:
+        assert self._process is not None
+        assert self._process.stderr is not None
+        lines = []
+        async with asyncio.timeout(PATIENCE):
+            async for line in self._process.stderr:
+                lines.append(line)
+                if line.startswith(b"{") and (said := msgspec.json.decode(line))["event"] == "serving":
+                    return int(said["port"])
+        raise AssertionError(f"the process ended: {lines[-5:]}")
+
+    async def _discard(self) -> None:
+        assert self._process is not None
+        assert self._process.stderr is not None
+        async for _ in self._process.stderr:
+            pass
+
+
 @asynccontextmanager
-async def ghippo_process(connection: Connection, folder: Path) -> AsyncIterator[Reached]:
-    """One with a new database, in a cluster that has the accounts of the plane."""
+async def ghippo_process(
+    connection: Connection, folder: Path, *, more: tuple[str, ...] = ()
+) -> AsyncIterator[GhippoProcess]:
+    """In a cluster that has the accounts of the plane."""
     folder.mkdir(exist_ok=True)
     authority = Authority()
     issued = authority.issue()
-    token = f"kst_{os.urandom(16).hex()}"
     contents = {
         "ca.crt": authority.certificate,
         "tls.crt": issued.certificate,
         "tls.key": issued.key,
         "kubeconfig": connection.to_kubeconfig(name="global"),
         "password": PASSWORD.encode(),
-        "token": token.encode(),
+        "token": f"kst_{os.urandom(16).hex()}".encode(),
         "for-ghippo": (await _token_for_ghippo(connection)).encode(),
     }
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "kairship", "ghippo", "--kubeconfig", folder / "kubeconfig"),
-        *("--data-dir", folder / "data", "--port", "0", "--ops-port", "0"),
-        *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
-        *("--first-password", folder / "password", "--first-token", folder / "token"),
-        stderr=asyncio.subprocess.PIPE,
-    )
-    reading: asyncio.Task[None] | None = None
+    running = GhippoProcess(folder, more=more)
+    await running.start()
     try:
-        port = await _port(process)
-        reading = asyncio.create_task(_discard(process))
-        flags = (
-            f"--ghippo=127.0.0.1:{port}",
-            f"--ghippo-ca={folder / 'ca.crt'}",
-            f"--ghippo-token={folder / 'for-ghippo'}",
-        )
-        yield Reached(flags, token)
+        yield running
     finally:
-        if process.returncode is None:
-            process.terminate()
-        async with asyncio.timeout(PATIENCE):
-            await process.wait()
-        if reading is not None:
-            await reading
-
-
-async def _port(process: asyncio.subprocess.Process) -> int:
-    assert process.stderr is not None
-    lines = []
-    async with asyncio.timeout(PATIENCE):
-        async for line in process.stderr:
-            lines.append(line)
-            if line.startswith(b"{") and (said := msgspec.json.decode(line))["event"] == "serving":
-                return int(said["port"])
-    raise AssertionError(f"the process ended: {lines[-5:]}")
-
-
-async def _discard(process: asyncio.subprocess.Process) -> None:
-    assert process.stderr is not None
-    async for _ in process.stderr:
-        pass
+        await running.stop()
 
 
 async def _token_for_ghippo(connection: Connection) -> str:

@@ -30,6 +30,9 @@ SYNCED = "WATCH_EVENT_TYPE_SYNCED"
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
+_IDENTIFIER = re.compile(r"\b[a-z]{1,2}-[0-9a-f]{20}\b")
+"""How global management calls its things."""
+_NUMBER = re.compile(r"/(folders|workspaces)/\d+")
 _RANDOM = re.compile(r"(-[2456789bcdfghjklmnpqrstvwxz]{5,10})+\b")
 """How Kubernetes ends the names of what it makes."""
 _CHANGING = {
@@ -41,9 +44,24 @@ _CHANGING = {
     "pod-template-hash": "<random>",
     "nodeName": "<node>",
     "topology.kubernetes.io/zone": "<zone>",
+    "workspaceId": "<id>",
     "podIP": "<ip>",
     "ip": "<ip>",
     "token": "<secret>",
+    "refreshToken": "<secret>",
+    "csrfToken": "<secret>",
+    "deviceCode": "<secret>",
+    "userCode": "<secret>",
+    "secret": "<secret>",
+    "hint": "<secret>",
+    "authorizationUrl": "<address>",
+    "createdAt": "<time>",
+    "expiresAt": "<time>",
+    "lastLoginAt": "<time>",
+    "lastUsedAt": "<time>",
+    "at": "<time>",
+    "sequence": "<number>",
+    "requestId": "<random>",
     "certificate-authority-data": "<secret>",
     "client-certificate-data": "<secret>",
     "client-key-data": "<secret>",
@@ -76,12 +94,15 @@ class Exchanges:
         only: Callable[[JSON], bool] | None = None,
         varying: frozenset[str] = frozenset(),
         when: Callable[[JSON], bool] | None = None,
+        by: Client | None = None,
+        given: frozenset[str] = frozenset(),
         **variables: str,
     ) -> JSON:
-        """The reply. `variables` are those of the path.
+        """The reply. `variables` are those of the path; `by` is who asks, if not whoever asks for most.
 
         `only`: items of a list of which others have a part. `varying`: fields that others write at the same time, as
-        controllers do with a status. `when`: ask again until it holds of the reply.
+        controllers do with a status. `given`: fields of the request that are others in each run. `when`: ask again
+        until it holds of the reply.
         """
         method = METHODS[operation]
         route = method.routes[0]
@@ -90,34 +111,34 @@ class Exchanges:
         ask = self._watched if method.streams else self._answered
         async with asyncio.timeout(PATIENCE):
             while True:
-                reply = await ask(route.verb, path, query or {}, body)
+                reply = await ask(by or self._client, route.verb, path, query or {}, body)
                 if when is None or when(reply):
                     break
                 await asyncio.sleep(0.1)
         request = {"method": route.verb, "path": path, "query": query, "body": body}
         shown = {
-            "request": self._steady({key: part for key, part in request.items() if part is not None}, frozenset()),
+            "request": self._steady({key: part for key, part in request.items() if part is not None}, given),
             "reply": self._steady(_owned(reply, only) if only else reply, varying),
         }
         _hold(operation, shown)
         self.done.add(operation)
         return reply
 
-    async def _answered(self, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
-        reply = await self._client.request(verb, path, body, params=query)
+    async def _answered(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
+        reply = await client.request(verb, path, body, params=query)
         assert reply.status == 200, reply.body
         assert "Warning" not in reply.headers, f"a part of the request was not taken: {reply.headers['Warning']}"
         return reply.json
 
-    async def _watched(self, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
-        """What a watch tells until it has told of all that is there."""
+    async def _watched(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
+        """What a watch tells until it has told of all that is there, and any other stream until its end."""
         events = []
-        async with self._client.rest.request(verb, path, params=query, headers=self._client.headers) as reply:
+        async with client.rest.request(verb, path, params=query, headers=client.headers) as reply:
             assert reply.status == 200, await reply.text()
             async for line in reply.content:
                 if line.startswith(b"data: "):
                     events.append(json.loads(line.removeprefix(b"data: ")))
-                    if events[-1]["type"] == SYNCED:
+                    if events[-1].get("type") == SYNCED:
                         break
         return events
 
@@ -134,14 +155,15 @@ class Exchanges:
             case str():
                 for stands_for, name in self._names.items():
                     value = value.replace(name, f"<{stands_for}>")
-                return _RANDOM.sub("-<random>", _PORT.sub("<address>", _TIME.sub("<time>", _UID.sub("<uid>", value))))
+                value = _NUMBER.sub(r"/\1/<number>", _UID.sub("<uid>", _IDENTIFIER.sub("<id>", value)))
+                return _RANDOM.sub("-<random>", _PORT.sub("<address>", _TIME.sub("<time>", value)))
             case _:
                 return value
 
     def _steady_part(self, key: str, part: JSON, varying: frozenset[str]) -> JSON:
         if key in varying:
             return "<varies>"
-        if key in _CHANGING and part not in ("", "0", None):
+        if key in _CHANGING and isinstance(part, str) and part not in ("", "0"):
             return _CHANGING[key]
         return self._steady(part, varying)
 

@@ -17,11 +17,11 @@ from kairship.controllers import rbac
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
+from kairship.ghippo import rbac as ghippo
 from kairship.kube import Client, Connection, KubeError, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
-from support import administrator
 
 _MANAGER = "kairship-tests"
 _PATIENCE = 60.0
@@ -68,8 +68,7 @@ async def _install(client: Client) -> None:
             await _until_it_works(partial(client.list, resource_of(definition)))
         for policy in resources.admission_policies():
             await _until_it_works(partial(client.apply_object, policy, field_manager=_MANAGER))
-        await administrator.ensure(client)
-        for manifest in (*rbac.manifests(), *apiserver.manifests()):
+        for manifest in (*rbac.manifests(), *apiserver.manifests(), *ghippo.manifests()):
             await _until_it_works(partial(client.apply_object, manifest, field_manager=_MANAGER))
 
 

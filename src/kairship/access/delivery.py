@@ -26,11 +26,6 @@ TOLERANCE = 300
 """How old a delivery may be, in seconds. Gravestones of withdrawn bindings are kept for longer than that."""
 LARGEST = 4 * 1024 * 1024
 
-WEBHOOK_SECRET = "kairship-webhook"  # noqa: S105 - a name
-"""The Secret that global management signs with and the entrance verifies with, in the plane's own namespace."""
-CURRENT, PREVIOUS = "secret", "previous"
-"""Its keys. The previous one is still good while it is being changed."""
-
 _SIGNED = re.compile(r"v1=[0-9a-f]{64}")
 _DIGITS = 12
 

@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry
 
 from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
-from kairship.apiserver import webhook
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.webhook import BindingWebhook
@@ -16,6 +15,7 @@ from kairship.index.opening import IndexPlace
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
+from kairship.resources import binding_webhook
 from kairship.rpc.registry import Registry
 from kairship.rpc.role_channel import RoleAddress, RoleChannel
 
@@ -35,17 +35,19 @@ class Assembly:
     ) -> None:
         """`client` is the one of the global cluster."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
-        self._pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
+        self.pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
-        self.receivers = {webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle}
+        self.receivers = {
+            binding_webhook.PATH: BindingWebhook(BindingStore(client, self.feed), self._webhook_secrets).handle
+        }
         self.gatekeeper = Gatekeeper(self.feed.authoriser)
         self.ghippo = RoleChannel(ghippo, role="global management")
         self._roles = {_GHIPPO: self.ghippo}
         if kpanda is not None:
             self._roles[_KPANDA] = RoleChannel(kpanda, role="container management")
         self._services = Services(
-            client, self._pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
+            client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
         )
         rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)
@@ -61,12 +63,12 @@ class Assembly:
     async def run(self) -> None:
         """Follow what is read from memory, and keep clients ready. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._pool.run())
+            tasks.create_task(self.pool.run())
             tasks.create_task(self._services.run())
             tasks.create_task(self.feed.run())
             tasks.create_task(self._webhook_secrets.run())
 
     async def wait_synced(self) -> None:
-        await self._pool.wait_synced()
+        await self.pool.wait_synced()
         await self._services.wait_synced()
         await self.feed.wait_trusted()

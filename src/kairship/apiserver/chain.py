@@ -84,7 +84,7 @@ class Chain:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._audit = audit
-        self._admission = Admission(limits)
+        self.admission = Admission(limits)
         self._strangers = Pace(
             per_second=limits.sign_ins_per_second,
             at_once=limits.sign_ins_at_once,
@@ -93,7 +93,7 @@ class Chain:
         self._metrics = metrics
         self._tracing = tracing
         self._log = structlog.get_logger("kairship.apiserver").bind()  # once, for it is used at every call
-        metrics.follow(self._admission, self.streams)
+        metrics.follow(self.admission, self.streams)
 
     async def unary(
         self,
@@ -112,7 +112,7 @@ class Chain:
             async with asyncio.timeout(allowed):
                 call = await self._identify(serving, method, envelope, allowed)
                 caller = _line_of(call)
-                await self._admission.enter(caller)
+                await self.admission.enter(caller)
                 try:
                     request = await self._checked_request(serving, call, receive)
                     handler = self._registry.unary(method)
@@ -122,7 +122,7 @@ class Chain:
                     reply = await self._audited(call, request, partial(handler, request, call))
                     serving.outcome.reply = encode(reply)
                 finally:
-                    self._admission.leave(caller)
+                    self.admission.leave(caller)
 
         return await self._serve(protocol, method, envelope, act)
 

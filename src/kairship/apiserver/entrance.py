@@ -23,6 +23,8 @@ from kairship.apiserver.grpc_reflection import Reflection
 from kairship.apiserver.grpc_server import Handlers, make_server
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
+from kairship.apiserver.proxy.figures import Figures
+from kairship.apiserver.proxy.proxy import Behind, Proxy
 from kairship.apiserver.rest import Page, Rest
 from kairship.apiserver.routing import Router
 from kairship.apiserver.streams import Streams
@@ -49,7 +51,9 @@ class Entrance:
         metrics: CollectorRegistry,
         tracing: Tracing,
         receivers: Mapping[str, Page] | None = None,
+        behind: Behind | None = None,
     ) -> None:
+        """`behind` is what the native proxy leads to."""
         self._metrics = Metrics(metrics)
         self._chain = Chain(
             registry,
@@ -60,7 +64,18 @@ class Entrance:
             metrics=self._metrics,
             tracing=tracing,
         )
-        self._rest = Rest(self._chain, Router(methods().values()), pages=pages(), receivers=receivers or {})
+        proxy = None
+        if behind is not None:
+            proxy = Proxy(
+                behind,
+                authenticator=authenticator,
+                admission=self._chain.admission,
+                streams=self._chain.streams,
+                limits=limits,
+                figures=Figures(metrics),
+            )
+        router = Router(methods().values())
+        self._rest = Rest(self._chain, router, pages=pages(), receivers=receivers or {}, proxy=proxy)
         services = {method.path[1:].rpartition("/")[0] for method in methods().values()}
         self._health = Health(services)
         reflection = Reflection(descriptors(), {*services, "grpc.health.v1.Health"})

@@ -22,7 +22,7 @@ from kairship.apiserver.streams import Streams
 from kairship.apiserver.token_uses import TokenUses
 from kairship.process.starting import StartError
 from kairship.reconcile import SystemClock
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, Unauthenticated, Unavailable
 from kairship.rpc.role_channel import RoleChannel
 
@@ -40,6 +40,7 @@ class People:
         except OSError as error:
             raise StartError(f"the audit cannot be written to {audit_dir}: {error.strerror}") from None
         self._shipper = Shipper(spool, channel)
+        self.spool = spool
         self.audit = SpooledAudit(spool)
         self.authenticator = Credentials(
             self._identities, look_up=self._follower.look_up, note_use=self._uses.note, limits=limits
@@ -48,6 +49,14 @@ class People:
     def vouching_for(self, authorizer: Authorizer) -> Authorizer:
         """Asks it about callers who are known to be who they are, and still here."""
         return _KnownCallers(self._identities, authorizer)
+
+    def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
+        """Why a caller who was authenticated must not go on: they have gone since, or nobody can tell."""
+        if self._identities.user(caller.id) is None or self._identities.has_ended(caller.session):
+            return _OVER
+        if not self._identities.freshness.trusts(delicate=delicate):
+            return Unavailable("who calls cannot be checked at this moment; nothing was done", retry_after=2.0)
+        return None
 
     def guard(self, streams: Streams) -> None:
         """End streams with what they were opened with."""

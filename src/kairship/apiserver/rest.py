@@ -1,7 +1,8 @@
 """REST: HTTP in front of the chain.
 
 One coroutine per request, below aiohttp's own router and middlewares: which method is meant comes from the protos
-(`routing`), and what must happen before it from the chain. Connections, TLS and keep-alive are aiohttp's.
+(`routing`), and what must happen before it from the chain. What leads into an instance is the
+proxy's. Connections, TLS and keep-alive are aiohttp's.
 """
 
 import asyncio
@@ -16,6 +17,9 @@ from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.browser_sessions import BrowserSession
 from kairship.apiserver.chain import Chain, Receive
+from kairship.apiserver.proxy.proxy import Proxy
+from kairship.apiserver.proxy.replies import refusal
+from kairship.apiserver.proxy.target import target_of
 from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router
 from kairship.apiserver.server_sent_events import EventStream
@@ -32,7 +36,13 @@ Page: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 class Rest:
     def __init__(
-        self, chain: Chain, router: Router, *, pages: Mapping[str, Page], receivers: Mapping[str, Page]
+        self,
+        chain: Chain,
+        router: Router,
+        *,
+        pages: Mapping[str, Page],
+        receivers: Mapping[str, Page],
+        proxy: Proxy | None = None,
     ) -> None:
         """`pages` are what is served beside the API, to anybody: paths and what answers them. `receivers` take what
         others post, and know by themselves whom they take it from."""
@@ -40,6 +50,7 @@ class Rest:
         self._router = router
         self._beside = {"GET": pages, "HEAD": pages, "POST": receivers}
         self._bodies = Bodies(chain.limits)
+        self._proxy = proxy
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
@@ -47,6 +58,13 @@ class Rest:
         # A proxy may write the whole address into the request line.
         target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
         path, _, query = target.partition("?")
+        if self._proxy is not None:
+            try:
+                proxied = target_of(path)
+            except ApiError as error:
+                return refusal(error, envelope.request_id)
+            if proxied is not None:
+                return await self._proxy.handle(request, proxied, query, envelope)
         try:
             browser_sessions.refuse_secrets(query)
             match = self._router.find(request.method, path)

@@ -21,7 +21,6 @@ from kairship.kube import KubeError
 from kairship.rpc.calls import Envelope
 from kairship.rpc.errors import ApiError, Unauthenticated, Unavailable
 
-PATH = "/webhooks/bindings"
 READ_SECONDS = 10.0
 STORE_SECONDS = 60.0
 _AT_ONCE = 4

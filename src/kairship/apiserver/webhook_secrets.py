@@ -2,10 +2,11 @@
 
 import msgspec
 
-from kairship.access.delivery import CURRENT, PREVIOUS, WEBHOOK_SECRET, Receiver
+from kairship.access.delivery import Receiver
 from kairship.kube import Client, kinds
 from kairship.reconcile import Change, Clock, Metadata, Metrics, Reflector, Selection
 from kairship.resources import NAMESPACE
+from kairship.resources.binding_webhook import CURRENT, PREVIOUS, SECRET
 
 _SHORTEST = 16
 """Less could be guessed."""
@@ -24,9 +25,7 @@ class WebhookSecrets:
 
     def __init__(self, client: Client, *, clock: Clock, metrics: Metrics) -> None:
         self._receiver = Receiver()
-        selection = Selection(
-            kinds.SECRETS, _Secret, namespace=NAMESPACE, field_selector=f"metadata.name={WEBHOOK_SECRET}"
-        )
+        selection = Selection(kinds.SECRETS, _Secret, namespace=NAMESPACE, field_selector=f"metadata.name={SECRET}")
         self._reflector = Reflector(client, selection, clock=clock, metrics=metrics)
         self._reflector.subscribe(self._changed)
 

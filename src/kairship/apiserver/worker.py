@@ -5,7 +5,6 @@ to stop. SIGTERM lets what runs come to its end, SIGHUP has it look for a renewe
 """
 
 import asyncio
-import resource
 import signal
 import socket
 import sys
@@ -21,11 +20,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.people import People
+from kairship.apiserver.proxy.auditing import ProxyAudit
+from kairship.apiserver.proxy.proxy import Behind
+from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import Client, Connection, KubeError
 from kairship.process.certificates import ServerCertificate
+from kairship.process.descriptors import take_all_descriptors
 from kairship.process.logs import log_as_json
 from kairship.process.ops import Ops
 
@@ -97,6 +100,12 @@ class Worker:
                 metrics=metrics,
                 tracing=tracing,
                 receivers=assembly.receivers,
+                behind=Behind(
+                    instances=assembly.pool,
+                    rights=ProxyRights(assembly.feed.authoriser),
+                    callers=people,
+                    audit=ProxyAudit(people.spool),
+                ),
             )
             guard = StreamGuard(entrance.streams)
             assembly.feed.on_loss(guard.hear)
@@ -157,15 +166,9 @@ class Worker:
         return self._ready, self._state
 
 
-def _take_all_descriptors() -> None:
-    """Many systems begin with 1024, which is less than the connections that we bound by ourselves."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def main() -> None:
     log_as_json()
-    _take_all_descriptors()
+    take_all_descriptors()
     uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
 
 

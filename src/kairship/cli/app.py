@@ -9,7 +9,21 @@ import sys
 
 import typer
 
-from kairship.cli import apiserver, controller_manager, doctor, down, engine, ghippo, logs, member, status, up, version
+from kairship.cli import (
+    apiserver,
+    controller_manager,
+    doctor,
+    down,
+    engine,
+    ghippo,
+    kpanda,
+    logs,
+    member,
+    status,
+    up,
+    version,
+)
+from kairship.cli.account import commands as account
 from kairship.cli.failure import explain
 
 app = typer.Typer(
@@ -24,9 +38,15 @@ app.command()(down.down)
 app.command()(status.status)
 app.command()(logs.logs)
 app.command()(doctor.doctor)
+app.command()(account.login)
+app.command()(account.approve)
+app.command()(account.logout)
+app.command()(account.whoami)
+app.command()(account.token)
 app.command()(version.version)
 app.command()(apiserver.apiserver)
 app.command()(controller_manager.controller_manager)
+app.command()(kpanda.kpanda)
 app.command()(ghippo.ghippo)
 app.add_typer(engine.app, name="engine")
 app.add_typer(member.app, name="member")

@@ -9,6 +9,7 @@
 | 5 | no plane is running there |
 | 6 | another command is changing this plane |
 | 7 | a process did not become ready: it dies, hangs, or a port of it is taken |
+| 8 | you are not signed in, or not any more |
 | 130 | interrupted |
 
 Messages are for a person: the first cause in a line or two, where to look, and what to do.
@@ -19,6 +20,8 @@ import errno
 
 import msgspec
 
+from kairship.cli.account.rest import RequestRefused
+from kairship.cli.account.signed_in import NotSignedIn
 from kairship.embedded import HomeBusy, HomeError, MemberError, NoPlane
 from kairship.engine import EngineError
 from kairship.instances.drivers import DriverError, StepFailed
@@ -36,6 +39,7 @@ class ExitCode(enum.IntEnum):
     NOT_RUNNING = 5
     BUSY = 6
     NOT_READY = 7
+    NOT_SIGNED_IN = 8
     INTERRUPTED = 130
 
 
@@ -58,6 +62,8 @@ _EXPECTED: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (DriverError, ExitCode.FAILED),
     (JoinRefused, ExitCode.FAILED),
     (KubeError, ExitCode.FAILED),
+    (NotSignedIn, ExitCode.NOT_SIGNED_IN),
+    (RequestRefused, ExitCode.FAILED),
 )
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SHOWN = 2

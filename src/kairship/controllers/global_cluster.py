@@ -3,17 +3,23 @@
 Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
 """
 
+import datetime as dt
 from collections.abc import Iterable
 
 import msgspec
 
+from kairship.access import Binding
+from kairship.access.storing import BINDING
 from kairship.instances.pool_sources import fingerprint
 from kairship.kube import Client, kinds
 from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
+    CLUSTERS,
     INSTANCES,
     MEMBERSHIPS,
     NAMESPACE,
+    ClusterSpec,
+    Condition,
     DriverName,
     InstanceSpec,
     InstanceStatus,
@@ -22,6 +28,7 @@ from kairship.resources import (
 
 INSTANCE = resource_of(INSTANCES)
 MEMBERSHIP = resource_of(MEMBERSHIPS)
+CLUSTER = resource_of(CLUSTERS)
 
 
 class _Adopted(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,11 +55,37 @@ class _Joined(msgspec.Struct, frozen=True):
     instance: str
 
 
+class _InKarmada(msgspec.Struct, frozen=True, rename="camel"):
+    karmada_cluster_uid: str | None = None
+
+
 class JoinedCluster(msgspec.Struct, frozen=True):
-    """That a cluster belongs to an instance."""
+    """That a cluster belongs to an instance, and whether the instance has it."""
 
     metadata: Metadata
     spec: _Joined
+    status: _InKarmada = _InKarmada()
+
+
+class _Expiry(msgspec.Struct, frozen=True, rename="camel"):
+    expires_at: dt.datetime | None = None
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What container management found out, without what changes with every look."""
+
+    id: str | None = None
+    provider: str = ""
+    conditions: tuple[Condition, ...] = ()
+    credentials: _Expiry | None = None
+
+
+class RegisteredCluster(msgspec.Struct, frozen=True):
+    """A cluster that container management has."""
+
+    metadata: Metadata
+    spec: ClusterSpec
+    status: _Found = _Found()
 
 
 class SecretFingerprint(msgspec.Struct):
@@ -73,9 +106,32 @@ class GlobalCluster:
         self.wanted = Reflector(client, Selection(INSTANCE, WantedInstance), clock=clock, metrics=metrics)
         self.observed = Reflector(client, Selection(INSTANCE, ObservedInstance), clock=clock, metrics=metrics)
         self.memberships = Reflector(client, Selection(MEMBERSHIP, JoinedCluster), clock=clock, metrics=metrics)
+        self.clusters = Reflector(client, Selection(CLUSTER, RegisteredCluster), clock=clock, metrics=metrics)
+        self.bindings = Reflector(client, Selection(BINDING, Binding), clock=clock, metrics=metrics)
         self.secrets = Reflector(
             client, Selection(kinds.SECRETS, SecretFingerprint, namespace=NAMESPACE), clock=clock, metrics=metrics
         )
+
+    def in_step(self, instance: str) -> bool:
+        """Whether both pictures of an instance show the same one. They are told at different moments."""
+        wanted, observed = self.wanted.store.get(instance), self.observed.store.get(instance)
+        if wanted is None or observed is None:
+            return wanted is None and observed is None
+        return (wanted.metadata.uid, wanted.metadata.generation) == (
+            observed.metadata.uid,
+            observed.metadata.generation,
+        )
+
+    def clusters_opened_by(self, secret: SecretFingerprint) -> Iterable[RegisteredCluster]:
+        """The clusters whose credential is in this Secret."""
+        for cluster in self.clusters.store:
+            if cluster.spec.credentials.name == secret.metadata.name:
+                yield cluster
+
+    def members_of(self, instance: str) -> Iterable[JoinedCluster]:
+        for membership in self.memberships.store:
+            if membership.spec.instance == instance:
+                yield membership
 
     def instances_adopted_by(self, secret: SecretFingerprint) -> Iterable[Key]:
         for instance in self.wanted.store:
@@ -87,6 +143,11 @@ class GlobalCluster:
 def instance_key(name: str) -> Key:
     """In a group of its own: instances do not wait for each other."""
     return Key(name, group=name)
+
+
+def no_key(_: object) -> Iterable[Key]:
+    """For a collection that is read and wakes nobody."""
+    return ()
 
 
 def instance_of(membership: JoinedCluster) -> Iterable[Key]:

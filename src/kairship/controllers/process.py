@@ -13,14 +13,21 @@ import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kairship.controllers import lifecycle, status_sync
-from kairship.controllers.global_cluster import GlobalCluster, instance_key
+from kairship.controllers import lifecycle
+from kairship.controllers.access import access_controller
+from kairship.controllers.global_cluster import GlobalCluster
+from kairship.controllers.inside import Insides
 from kairship.controllers.lifecycle import lifecycle_controller
+from kairship.controllers.membership import RESTARTED, MemberEstimators, membership_controller
+from kairship.controllers.registry import registry_controller
+from kairship.controllers.statistics import Pictures, statistics_controller
 from kairship.controllers.status_sync import status_sync_controller
+from kairship.controllers.virtual_cluster import virtual_cluster_controller
+from kairship.controllers.waking import wake
 from kairship.engine import Engine
 from kairship.instances.drivers import Driver, DriverError, LocalDriver
 from kairship.instances.drivers.external import ExternalDriver
-from kairship.instances.pool import Health, Pool, PoolMetrics, TargetKind
+from kairship.instances.pool import Pool, PoolMetrics
 from kairship.instances.pool_sources import KubeconfigMissing, read_kubeconfig
 from kairship.kube import Connection, KubeError
 from kairship.process.logs import log_as_json
@@ -113,26 +120,39 @@ class ControllerManager:
             cluster = GlobalCluster(client, clock=self._clock, metrics=self._metrics)
             drivers = self._drivers(client, cluster, term)
             pool = Pool(client, clock=self._clock, metrics=self._metrics, pool_metrics=self._pool_metrics)
+            insides, pictures = Insides(pool, clock=self._clock), Pictures(pool, clock=self._clock)
             controllers = (
                 lifecycle_controller(
                     cluster,
                     drivers=drivers,
                     clock=self._clock,
                     settings=lifecycle.Settings(backups=self._settings.backups),
+                    estimators=MemberEstimators(cluster, pool),
                 ),
                 status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
+                virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
+                statistics_controller(cluster, pictures=pictures, clock=self._clock),
+                membership_controller(
+                    cluster,
+                    pool=pool,
+                    insides=insides,
+                    restart=lambda name: _restart(cluster, drivers, name),
+                    clock=self._clock,
+                ),
+                registry_controller(cluster, client, insides=insides, clock=self._clock, metrics=self._metrics),
+                access_controller(
+                    cluster, client, pool=pool, insides=insides, clock=self._clock, metrics=self._metrics
+                ),
             )
             manager = Manager(controllers, client=client, clock=self._clock, metrics=self._metrics, term=term)
 
-            def look_again(health: Health) -> None:
-                if health.kind is TargetKind.INSTANCE:
-                    manager.add(status_sync.NAME, instance_key(health.name))
-
-            pool.subscribe(look_again)
+            wake(manager, cluster, pool=pool, insides=insides, pictures=pictures)
             self._manager = manager
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(pool.run())
+                    tasks.create_task(insides.run())
+                    tasks.create_task(pictures.run())
                     await manager.run()
             finally:
                 self._manager = None
@@ -148,6 +168,16 @@ class ControllerManager:
             supervisor = SupervisorClient(self._settings.data_dir, Term(term.scope, term.number))
             drivers[DriverName.LOCAL] = LocalDriver(self._settings.data_dir, engine=self._engine, supervisor=supervisor)
         return drivers
+
+
+async def _restart(cluster: GlobalCluster, drivers: Mapping[DriverName, Driver], name: str) -> bool:
+    """Restart what keeps the credentials of members in memory; False where we may not."""
+    instance = cluster.observed.store.get(name)
+    driver = drivers.get(instance.spec.driver) if instance is not None else None
+    if instance is None or driver is None or not driver.capabilities.can_restart:
+        return False
+    await driver.restart(instance.metadata.uid, RESTARTED)
+    return True
 
 
 async def _kubeconfig_of(client: InterceptedClient, cluster: GlobalCluster, uid: str) -> bytes:

@@ -1,10 +1,10 @@
 """What the controller-manager may do in the global cluster: no more than its controllers need.
 
-Secrets are a matter of the plane's own namespace, and so is the lease. Instances may be changed in three places only:
-the finalizer, which is part of the object itself, and their status.
+Secrets are a matter of the plane's own namespace, and so is the lease. Instances and memberships may be changed in two
+places only: the finalizer, which is part of the object itself, and their status.
 """
 
-from kairship.resources import CLUSTERS, INSTANCES, MEMBERSHIPS
+from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS, PRODUCTS, REGISTRATIONS
 from kairship.resources.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-controller-manager"
@@ -19,8 +19,14 @@ def manifests() -> list[Manifest]:
         everywhere=[
             rule(INSTANCES.group, [INSTANCES.plural], [*_READ, "patch"]),
             rule(INSTANCES.group, [f"{INSTANCES.plural}/status"], ["patch"]),
-            rule(MEMBERSHIPS.group, [MEMBERSHIPS.plural], _READ),
-            rule(CLUSTERS.group, [CLUSTERS.plural], _READ),
+            rule(MEMBERSHIPS.group, [MEMBERSHIPS.plural], [*_READ, "patch"]),
+            rule(MEMBERSHIPS.group, [f"{MEMBERSHIPS.plural}/status"], ["patch"]),
+            # Those that stand for instances are made and removed here.
+            rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "create", "patch", "delete"]),
+            rule(ACCESS_BINDINGS.group, [ACCESS_BINDINGS.plural], _READ),
+            rule(ACCESS_BINDINGS.group, [f"{ACCESS_BINDINGS.plural}/status"], ["patch"]),
+            rule(REGISTRATIONS.group, [REGISTRATIONS.plural], [*_READ, "create", "patch", "delete"]),
+            rule(PRODUCTS.group, [PRODUCTS.plural], [*_READ, "create", "patch"]),
             # Events of cluster-scoped objects are in the namespace default.
             rule("", ["events"], ["create", "patch"]),
         ],

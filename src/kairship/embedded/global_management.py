@@ -8,11 +8,11 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 
-from kairship.apiserver import webhook
 from kairship.controlplane.pki import write_private
 from kairship.embedded import entrance, inside
 from kairship.embedded.home import Home
 from kairship.ghippo import rbac
+from kairship.resources import binding_webhook
 from kairship.supervisor import HttpProbe, ProcessSpec
 
 ROLE = "ghippo"
@@ -46,7 +46,7 @@ def process(
             f"--data-dir={home.ghippo}",
             f"--first-password={entrance.first_password(home)}",
             f"--first-token={reached.token_file}",
-            f"--webhook={reached.server}{webhook.PATH}",
+            f"--webhook={reached.server}{binding_webhook.PATH}",
             f"--webhook-ca={reached.ca}",
             f"--port={ports[inside.port_name(ROLE)]}",
             f"--ops-port={ops}",

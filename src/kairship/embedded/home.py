@@ -4,8 +4,8 @@
     planes/       a folder for each control plane, named by UID
     roles/        kubeconfigs and tokens of the plane's own processes
     ghippo/       the database of global management, and its key
+    index/        what was collected of clusters, for reading; can be deleted while the plane is down
     backups/      backups of instances
-    index/        copies of objects for reading; can be deleted, and fills itself again
     kubeconfig    for people: a context for every control plane
     supervisor/   the supervisor's own
     logs/         what the processes write
@@ -33,8 +33,8 @@ ROOM_TO_CREATE = 1024**3
 ROOM_TO_START = 128 * 1024**2
 
 _RECORD, _LOCK, _KUBECONFIG = "plane.json", "lock", "kubeconfig"
-_PLANES, _ROLES, _GHIPPO, _BACKUPS, _INDEX = "planes", "roles", "ghippo", "backups", "index"
-_FOLDERS = (_PLANES, _ROLES, _GHIPPO, _BACKUPS, _INDEX, "supervisor", "logs")
+_PLANES, _ROLES, _GHIPPO, _INDEX, _BACKUPS = "planes", "roles", "ghippo", "index", "backups"
+_FOLDERS = (_PLANES, _ROLES, _GHIPPO, _INDEX, _BACKUPS, "supervisor", "logs")
 _OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", *_FOLDERS, _LOCK)
 _NOBODYS = ("lost+found",)
 
@@ -91,12 +91,12 @@ class Home:
         return self.root / _GHIPPO
 
     @property
-    def backups(self) -> Path:
-        return self.root / _BACKUPS
-
-    @property
     def index(self) -> Path:
         return self.root / _INDEX
+
+    @property
+    def backups(self) -> Path:
+        return self.root / _BACKUPS
 
     @property
     def is_default(self) -> bool:

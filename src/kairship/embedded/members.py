@@ -18,10 +18,10 @@ import msgspec
 from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.controlplane.pki import write_private
 from kairship.embedded import clusters, nodes
+from kairship.embedded.enrolment import Enrolment, NotEnrolled
 from kairship.embedded.nodes import NodeGroup
 from kairship.embedded.report import Reporter
 from kairship.engine import Engine
-from kairship.instances import membership
 from kairship.kube import Client, Connection
 from kairship.supervisor import NotRunning, ProcessStatus, State, SupervisorClient
 
@@ -136,38 +136,30 @@ class Members:
         count = sum(group.count for group in record.spec.nodes)
         reporter.done(subject, f"{count} nodes in {record.spec.region}, {plane.server}")
 
-    async def join(self, name: str, instance: Connection, reporter: Reporter) -> None:
+    async def join(self, name: str, enrolment: Enrolment, reporter: Reporter) -> None:
         """Make the member a cluster of the instance, and wait until Karmada finds it ready."""
         subject = _subject(name)
         record = self._require(name)
         if await self._is(MemberState.STOPPED, record):
             return
-        wanted = membership.Join(
-            name=name,
-            provider=record.spec.provider,
-            region=record.spec.region,
-            zones=record.spec.zones,
-            labels={"kairship.io/demo": "true"},
-        )
         reporter.doing(subject, "joining the instance")
         plane = await self._plane(record)
-        async with Client(instance) as karmada, Client(plane.connection()) as client:
-            await membership.join(instance=karmada, member=client, reached_at=plane.connection(), wanted=wanted)
-            reporter.doing(subject, "waiting until Karmada finds it ready")
-            await membership.wait_ready(karmada, name, timeout=RETURN_TIMEOUT)
+        spec = record.spec
+        await enrolment.enrol(
+            name, plane.connection(), provider=spec.provider, region=spec.region, zones=list(spec.zones)
+        )
+        try:
+            await enrolment.wait_ready(name, lambda what: reporter.doing(subject, what), timeout=RETURN_TIMEOUT)
+        except NotEnrolled as error:
+            raise MemberError(str(error)) from error
         reporter.done(subject, f"joined, {plane.server}")
 
-    async def remove(self, name: str, instance: Connection, reporter: Reporter) -> None:
+    async def remove(self, name: str, enrolment: Enrolment, reporter: Reporter) -> None:
         """Take the member out of the instance and delete everything of it."""
         subject = _subject(name)
         record = self._require(name)
         reporter.doing(subject, "leaving the instance")
-        async with Client(instance) as karmada:
-            if await self._is(MemberState.READY, record):
-                async with Client((await self._plane(record)).connection()) as client:
-                    await membership.leave(instance=karmada, member=client, name=name)
-            else:
-                await membership.leave(instance=karmada, member=None, name=name)
+        await enrolment.withdraw(name, force=not await self._is(MemberState.READY, record))
         reporter.doing(subject, "deleting processes and data")
         await self._supervisor.delete_group(record.group)
         await self._supervisor.release_ports(record.uid)

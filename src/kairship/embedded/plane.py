@@ -8,8 +8,8 @@ and after an interrupted one it goes on. What `member stop` stopped stays stoppe
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import psutil
@@ -18,6 +18,7 @@ from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.controlplane.pki import write_private
 from kairship.embedded import clusters, demo, roles, supervision
 from kairship.embedded.demo_instance import DemoInstance
+from kairship.embedded.enrolment import Enrolment
 from kairship.embedded.entrance import Entrance
 from kairship.embedded.home import ROOM_TO_START, Home, PlaneRecord
 from kairship.embedded.kubeconfig import render_kubeconfig
@@ -100,12 +101,22 @@ class EmbeddedPlane:
             raise MemberError("the plane is not complete, so nothing can join it yet: run `kairship up` first")
         self.members.register(spec)
         await self.members.run(spec.name, reporter)
-        await self.members.join(spec.name, await self.instance_connection(), reporter)
+        async with self._enrolment() as enrolment:
+            await self.members.join(spec.name, enrolment, reporter)
         await self._write_kubeconfig()
 
     async def remove_member(self, name: str, reporter: Reporter) -> None:
-        await self.members.remove(name, await self.instance_connection(), reporter)
+        async with self._enrolment() as enrolment:
+            await self.members.remove(name, enrolment, reporter)
         await self._write_kubeconfig()
+
+    @asynccontextmanager
+    async def _enrolment(self) -> AsyncIterator[Enrolment]:
+        """Members in the demo instance."""
+        async with Client(await self.global_connection()) as client:
+            if await self._demo(client).get() is None:
+                raise MemberError(f"the instance {demo.INSTANCE} has been deleted: there is nothing to join or leave")
+            yield Enrolment(client, demo.INSTANCE)
 
     async def instance_connection(self) -> Connection:
         """How to reach the demo instance with every right."""
@@ -171,9 +182,9 @@ class EmbeddedPlane:
                 group.create_task(self.members.run(name, reporter))
         global_server, instance = management.result()
         if instance is not None:
-            async with asyncio.TaskGroup() as group:
+            async with self._enrolment() as enrolment, asyncio.TaskGroup() as group:
                 for name in names:
-                    group.create_task(self.members.join(name, instance, reporter))
+                    group.create_task(self.members.join(name, enrolment, reporter))
             if not record.demo_created:
                 await self._create_workload(instance, reporter)
         if not record.demo_created:
@@ -207,8 +218,8 @@ class EmbeddedPlane:
 
     async def _open_entrance(self, client: Client, reporter: Reporter, *, new: bool) -> None:
         subject = "API"
-        reporter.doing(subject, "starting global management and the apiserver")
-        await self.supervisor.wait_ready(roles.GHIPPO, roles.APISERVER, timeout=clusters.READY_TIMEOUT)
+        reporter.doing(subject, "starting global management, container management and the apiserver")
+        await self.supervisor.wait_ready(roles.GHIPPO, roles.KPANDA, roles.APISERVER, timeout=clusters.READY_TIMEOUT)
         if new:
             reporter.doing(subject, "telling the apiserver of the administrator")
             await roles.wait_for_administrator(client)

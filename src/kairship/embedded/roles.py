@@ -13,34 +13,37 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from kairship.access.delivery import CURRENT, WEBHOOK_SECRET
 from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import entrance, global_management, inside
+from kairship.embedded import container_management, entrance, global_management, inside
 from kairship.embedded.home import Home
 from kairship.engine import Engine
 from kairship.ghippo import rbac as ghippo
 from kairship.instances.drivers.waiting import until
+from kairship.kpanda import rbac as kpanda
 from kairship.kube import AlreadyExists, Client, Connection, NotFound, TooManyRequests, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import ACCESS_BINDINGS, DEFINITIONS, NAMESPACE, admission_policies, crds
+from kairship.resources.binding_webhook import CURRENT, SECRET
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, TcpProbe
 
 GROUP = "kairship"
 APISERVER = f"{GROUP}/apiserver"
 CONTROLLER_MANAGER = f"{GROUP}/controller-manager"
 GHIPPO = f"{GROUP}/ghippo"
+KPANDA = f"{GROUP}/kpanda"
 TOKEN_KEEPER = f"{GROUP}/token-keeper"
 FIELD_MANAGER = "kairship"
 PATIENCE = 60.0
 
 _KEEPER = "kairship:token-keeper"
-_ACCOUNTS = (controllers.ACCOUNT, apiserver.ACCOUNT, ghippo.ACCOUNT)
-_BEHIND = (global_management.ROLE,)
+_PROCESSES = (controllers, apiserver, ghippo, kpanda)
+_ACCOUNTS = tuple(process.ACCOUNT for process in _PROCESSES)
+_BEHIND = (global_management.ROLE, container_management.ROLE)
 """The roles that the apiserver passes requests on to."""
-_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS, *global_management.PORTS)
+_PORTS = ("token-keeper", "controller-manager", *entrance.PORTS, *global_management.PORTS, *container_management.PORTS)
 _RBAC = "rbac.authorization.k8s.io"
 
 Manifest = dict[str, Any]
@@ -49,7 +52,8 @@ Manifest = dict[str, Any]
 async def install(client: Client) -> None:
     """Everything of ours that the global cluster must know. Idempotent."""
     await _apply(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    for manifest in (*crds(), *controllers.manifests(), *apiserver.manifests(), *ghippo.manifests(), *_keeper_rights()):
+    rights = (manifest for process in _PROCESSES for manifest in process.manifests())
+    for manifest in (*crds(), *rights, *_keeper_rights()):
         await _apply(client, manifest)
     await until(lambda: _served(client), what="our kinds being served", timeout=PATIENCE)
     for manifest in admission_policies():
@@ -92,6 +96,7 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
         global_management.process(
             home, ports, name=GHIPPO, after=(TOKEN_KEEPER, plane.process("kube-apiserver")), reached=reached
         ),
+        container_management.process(home, ports, name=KPANDA, after=(TOKEN_KEEPER, plane.process("kube-apiserver"))),
         entrance.process(
             home,
             ports,
@@ -178,7 +183,7 @@ async def _ensure_webhook_secret(client: Client) -> None:
     """Made once: global management signs with it, the apiserver verifies with it."""
     content = {CURRENT: base64.b64encode(secrets.token_urlsafe(32).encode()).decode()}
     with suppress(AlreadyExists):
-        await client.create(kinds.SECRETS, {"metadata": {"name": WEBHOOK_SECRET}, "data": content}, namespace=NAMESPACE)
+        await client.create(kinds.SECRETS, {"metadata": {"name": SECRET}, "data": content}, namespace=NAMESPACE)
 
 
 async def _served(client: Client) -> str | None:

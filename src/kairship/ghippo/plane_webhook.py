@@ -7,7 +7,6 @@ signed with the new one within a minute. One task, on the replica that leads.
 import msgspec
 import structlog
 
-from kairship.access.delivery import CURRENT, WEBHOOK_SECRET
 from kairship.ghippo import webhooks
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import GhippoError
@@ -15,6 +14,7 @@ from kairship.ghippo.sealing import Sealer
 from kairship.kube import Client, KubeError, kinds
 from kairship.reconcile import Clock, SystemClock, jittered
 from kairship.resources import NAMESPACE
+from kairship.resources.binding_webhook import CURRENT, SECRET
 
 NAME = "kairship"
 LOOK_EVERY = 60.0
@@ -58,7 +58,5 @@ class PlaneWebhook:
                 await self._clock.sleep(jittered(LOOK_EVERY))
 
     async def _secret(self) -> str:
-        found = await self._client.get(
-            kinds.SECRETS, WEBHOOK_SECRET, namespace=NAMESPACE, as_type=_Secret, timeout=_TIMEOUT
-        )
+        found = await self._client.get(kinds.SECRETS, SECRET, namespace=NAMESPACE, as_type=_Secret, timeout=_TIMEOUT)
         return found.data[CURRENT].decode()

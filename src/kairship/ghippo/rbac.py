@@ -3,8 +3,8 @@
 Of all Secrets it reads one: the one that its deliveries to the entrance are signed with.
 """
 
-from kairship.access.delivery import WEBHOOK_SECRET
 from kairship.resources import REGISTRATIONS
+from kairship.resources.binding_webhook import SECRET
 from kairship.resources.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-ghippo"
@@ -21,7 +21,7 @@ def manifests() -> list[Manifest]:
             rule(REGISTRATIONS.group, [f"{REGISTRATIONS.plural}/status"], ["patch"]),
         ],
         in_namespace=[
-            rule("", ["secrets"], ["get"]) | {"resourceNames": [WEBHOOK_SECRET]},
+            rule("", ["secrets"], ["get"]) | {"resourceNames": [SECRET]},
             rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
         ],
     )

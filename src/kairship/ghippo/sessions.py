@@ -35,7 +35,9 @@ class Opened(msgspec.Struct, frozen=True):
     __str__ = __repr__
 
 
-def begin(connection: sa.Connection, user: str, *, address: str, agent: str, at: int) -> Opened:
+def begin(
+    connection: sa.Connection, user: str, *, address: str, agent: str, at: int, sealed_id_token: bytes | None = None
+) -> Opened:
     end_over(connection, at=at)
     oldest = sa.select(sessions.c.id).where(sessions.c.user_id == user).order_by(sessions.c.last_used_at.desc())
     for identifier in connection.execute(oldest.offset(MOST - 1)).scalars().all():
@@ -52,6 +54,7 @@ def begin(connection: sa.Connection, user: str, *, address: str, agent: str, at:
             created_at=at,
             last_used_at=at,
             expires_at=at + ABSOLUTE,
+            sealed_id_token=sealed_id_token,
         )
     )
     return Opened(identifier, user, secret)
@@ -85,6 +88,10 @@ def refresh(connection: sa.Connection, secret: str, *, at: int) -> Opened | None
 def of_user(connection: sa.Connection, user: str, *, at: int) -> Sequence[sa.Row[Any]]:
     query = sa.select(sessions).where(sessions.c.user_id == user, sa.not_(_over(at)))
     return connection.execute(query.order_by(sessions.c.last_used_at.desc())).all()
+
+
+def find(connection: sa.Connection, identifier: str) -> sa.Row[Any] | None:
+    return connection.execute(sa.select(sessions).where(sessions.c.id == identifier)).first()
 
 
 def end(connection: sa.Connection, user: str, identifier: str, *, at: int) -> None:

@@ -97,11 +97,11 @@ class SignIn:
 
         return await self._database.write(work)
 
-    def as_user(self, connection: sa.Connection, user: sa.Row[Any], origin: Origin) -> SignedIn:
-        """For whoever an identity provider vouches for. In the transaction of a writer."""
+    def as_user(self, connection: sa.Connection, user: sa.Row[Any], origin: Origin, *, id_token: str) -> SignedIn:
+        """For whoever an identity provider vouches for, by this token. In the transaction of a writer."""
         if user.disabled:
             raise Unauthenticated("this user is disabled; ask an administrator")
-        return self._begin(connection, user.id, user.name, origin)
+        return self._begin(connection, user.id, user.name, origin, sealed_id_token=self._sealer.seal(id_token))
 
     async def change_password(self, user: str, old: str, new: str, *, session: str, origin: Origin) -> None:
         """All other sessions end. Guessing the old one is limited as at sign-in."""
@@ -141,10 +141,20 @@ class SignIn:
         signer = await self._database.write(lambda connection: Signer.load(connection, self._sealer, at=self._now()))
         return signer.public_keys()
 
-    def _begin(self, connection: sa.Connection, user: str, name: str, origin: Origin) -> SignedIn:
+    def _begin(
+        self,
+        connection: sa.Connection,
+        user: str,
+        name: str,
+        origin: Origin,
+        *,
+        sealed_id_token: bytes | None = None,
+    ) -> SignedIn:
         at = self._now()
         lockout.succeeded(connection, name=name, address=origin.address)
-        opened = sessions.begin(connection, user, address=origin.address, agent=origin.agent, at=at)
+        opened = sessions.begin(
+            connection, user, address=origin.address, agent=origin.agent, at=at, sealed_id_token=sealed_id_token
+        )
         users.note_login(connection, user, at=at)
         self._audit.append(connection, [self._entry(name, origin, user=user)])
         return self._signed(connection, opened)

@@ -7,3 +7,7 @@ class NoSuchClusterError(Exception):
 
 class BrokenIndexError(Exception):
     """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""
+
+
+class ReplacedError(BrokenIndexError):
+    """Another process writes this cluster now: whoever is told so has to stop."""

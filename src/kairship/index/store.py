@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from kairship.index.errors import BrokenIndexError, NoSuchClusterError
+from kairship.index.errors import BrokenIndexError, NoSuchClusterError, ReplacedError
 from kairship.index.query import Plan, Position
 from kairship.index.records import Record
 from kairship.index.ring import RingMark, RingPage
@@ -24,7 +24,9 @@ __all__ = [
     "Index",
     "NoSuchClusterError",
     "Partition",
+    "ReplacedError",
     "Row",
+    "Size",
     "Snapshot",
     "Writer",
 ]
@@ -45,6 +47,13 @@ class Partition(msgspec.Struct, frozen=True):
     """When this was last known to be up to date, by the time of day."""
     begun_at: float
     """When the list began that the epoch began with, by the clock of the store: what was written before is in it."""
+
+
+class Size(NamedTuple):
+    """How much is stored of one kind of one cluster."""
+
+    objects: int
+    bytes: int
 
 
 class Row(NamedTuple):
@@ -83,6 +92,9 @@ class Snapshot(Protocol):
 
     async def count(self, plan: Plan) -> int:
         """Of all that matches behind the position of the query, whatever its limit."""
+
+    async def sizes(self) -> dict[str, Size]:
+        """Of every kind. Goes over all objects: not to be asked for every few seconds."""
 
     async def buried(self, kind: str, uid: str) -> bool:
         """Whether the deletion of this object has arrived."""

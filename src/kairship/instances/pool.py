@@ -15,7 +15,8 @@ unnoticed. One that is kept is closed some time after its replacement.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Any
 
 import structlog
 
@@ -32,7 +33,8 @@ __all__ = ["Health", "Listener", "NotConnected", "Pool", "PoolMetrics", "PoolSet
 log = structlog.get_logger(__name__)
 
 Listener = Callable[[Health], None]
-"""Hears of a target that became reachable, unreachable, or is so for another reason. Must return at once."""
+"""Hears of a target that became reachable, unreachable, is so for another reason, or has another client. Must return at
+once."""
 
 
 class Pool:
@@ -45,8 +47,10 @@ class Pool:
         pool_metrics: PoolMetrics | None = None,
         settings: PoolSettings | None = None,
         pace: Pace | None = None,
+        targets: Collection[TargetKind] = tuple(TargetKind),
     ) -> None:
-        """`client` is that of the global cluster; `metrics` are those of the reflectors."""
+        """`client` is that of the global cluster; `metrics` are those of the reflectors. Others than `targets` are
+        neither followed nor connected to."""
         self._client = client
         self._clock = clock
         self._metrics = pool_metrics or PoolMetrics()
@@ -54,6 +58,11 @@ class Pool:
         self._instances = Reflector(client, pool_sources.instances(), clock=clock, metrics=metrics, pace=pace)
         self._clusters = Reflector(client, pool_sources.clusters(), clock=clock, metrics=metrics, pace=pace)
         self._secrets = Reflector(client, pool_sources.secrets(), clock=clock, metrics=metrics, pace=pace)
+        self._followed: list[Reflector[Any]] = [
+            self._secrets,
+            *([self._instances] if TargetKind.INSTANCE in targets else []),
+            *([self._clusters] if TargetKind.CLUSTER in targets else []),
+        ]
         self._targets: dict[tuple[TargetKind, str], Target] = {}
         self._running: dict[Target, asyncio.Task[None]] = {}
         self._users: dict[str, set[Target]] = {}  # who uses a Secret
@@ -70,6 +79,10 @@ class Pool:
         target = self._targets.get((kind, name))
         return target.health if target is not None else self._absent(kind, name)
 
+    def names(self, kind: TargetKind) -> list[str]:
+        """Of every target of a kind that is known, reachable or not."""
+        return [name for known, name in self._targets if known is kind]
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """From now on `listener` hears of every change of any target. Returns how to end that."""
         self._listeners.append(listener)
@@ -77,7 +90,7 @@ class Pool:
 
     async def wait_synced(self) -> None:
         """Until every target is known. Whether each can be reached is another matter."""
-        for reflector in (self._instances, self._clusters, self._secrets):
+        for reflector in self._followed:
             await reflector.wait_synced()
 
     async def run(self) -> None:
@@ -95,7 +108,7 @@ class Pool:
             self._secrets.subscribe(self._secret_changed)
             try:
                 async with asyncio.TaskGroup() as following:
-                    for reflector in (self._secrets, self._instances, self._clusters):
+                    for reflector in self._followed:
                         following.create_task(reflector.run())
             finally:
                 for target in self._targets.values():

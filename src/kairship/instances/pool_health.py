@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from kairship.kube import KubeError, TimedOut, TlsError, Unauthorized
+from kairship.kube import AddressRefused, KubeError, TimedOut, TlsError, Unauthorized
 from kairship.kube.errors import ConnectFailed, Disconnected
 
 
@@ -29,6 +29,7 @@ class Reason(StrEnum):
     CONNECTING = "Connecting"
     CONNECT_FAILED = "ConnectFailed"
     TIMED_OUT = "TimedOut"
+    ADDRESS_REFUSED = "AddressRefused"
     CERTIFICATE_REJECTED = "CertificateRejected"
     CREDENTIAL_REJECTED = "CredentialRejected"
     BAD_ANSWER = "BadAnswer"
@@ -39,6 +40,8 @@ class Reason(StrEnum):
         match error:
             case TimedOut():
                 return cls.TIMED_OUT
+            case AddressRefused():
+                return cls.ADDRESS_REFUSED
             case TlsError():
                 return cls.CERTIFICATE_REJECTED
             case Unauthorized():

@@ -66,6 +66,7 @@ class SecretShape(msgspec.Struct, frozen=True):
 
 
 class _SecretContent(msgspec.Struct, frozen=True):
+    metadata: Metadata
     data: dict[str, str] | None = None
 
     def __repr__(self) -> str:
@@ -88,8 +89,11 @@ def secrets() -> Selection[SecretShape]:
     return Selection(kinds.SECRETS, SecretShape, namespace=NAMESPACE)
 
 
-async def read_kubeconfig(client: Client, secret: str, *, timeout: float = 10.0) -> bytes:
-    """The kubeconfig in a Secret of the plane. Raises `NotFound`, `KubeconfigMissing`, or why it cannot be read."""
+async def read_secret(client: Client, secret: str, *, timeout: float = 10.0) -> tuple[str, bytes]:
+    """The kubeconfig in a Secret of the plane, and the version of the Secret that has it.
+
+    Raises `NotFound`, `KubeconfigMissing`, or why it cannot be read.
+    """
     found = await client.get(kinds.SECRETS, secret, namespace=NAMESPACE, as_type=_SecretContent, timeout=timeout)
     try:
         content = base64.b64decode((found.data or {}).get(KUBECONFIG, ""), validate=True)
@@ -97,7 +101,12 @@ async def read_kubeconfig(client: Client, secret: str, *, timeout: float = 10.0)
         content = b""
     if not content:
         raise KubeconfigMissing(f"Secret {NAMESPACE}/{secret} has no key {KUBECONFIG!r}")
-    return content
+    return found.metadata.resource_version, content
+
+
+async def read_kubeconfig(client: Client, secret: str, *, timeout: float = 10.0) -> bytes:
+    """As `read_secret`, without the version."""
+    return (await read_secret(client, secret, timeout=timeout))[1]
 
 
 def connection_from(kubeconfig: bytes, *, endpoint: str | None = None) -> Connection:

@@ -27,7 +27,7 @@ from kairship.instances.pool_sources import (
     fingerprint,
     read_kubeconfig,
 )
-from kairship.kube import Client, ConfigError, Connection, Forbidden, KubeError, NotFound
+from kairship.kube import AddressRule, Client, ConfigError, Connection, Forbidden, KubeError, NotFound
 from kairship.reconcile import Backoff, Clock, jittered
 from kairship.resources import NAMESPACE
 
@@ -53,6 +53,8 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Until the next probe while failures are counted."""
     failure_threshold: int = 2
     """So many failures in a row make a target unreachable."""
+    addresses: AddressRule | None = None
+    """Where targets may be; without it, anywhere."""
     grace: float = 60.0
     """How long a client that was replaced serves what still runs in it. Calls end within 30 s."""
 
@@ -176,9 +178,10 @@ class Target:
         return None
 
     def _replace(self, connection: Connection, retiring: asyncio.TaskGroup) -> None:
-        client = Client(connection, max_connections=self._settings.max_connections)
+        rule = self._settings.addresses
+        client = Client(connection, max_connections=self._settings.max_connections, addresses=rule)
         old, old_prober = self._client, self._prober
-        self._client, self._prober = client, Client(connection, max_connections=1)
+        self._client, self._prober = client, Client(connection, max_connections=1, addresses=rule)
         self._failures = 0
         if old is None or old_prober is None:
             self._update(reason=Reason.CONNECTING, message=_NOT_YET, error=None)
@@ -186,6 +189,8 @@ class Target:
         self.metrics.replacements.inc()
         log.info("new credentials are used", kind=self.health.kind.value, name=self.health.name)
         retiring.create_task(self._retire(old, old_prober))
+        # Streams that should outlive the old client begin anew with this one.
+        self._tell(self.health)
 
     async def _retire(self, client: Client, prober: Client) -> None:
         try:

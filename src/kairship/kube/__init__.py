@@ -5,12 +5,14 @@ is meant, `errors` holds the whole tree of failures.
 """
 
 from . import errors, kinds
+from .addresses import AddressRule
 from .client import Client
 from .connection import Connection
 from .decoding import ListPage, Object
 from .discovery import Catalogue, Discovery, ServedResource
 from .endpoint import VersionInfo
 from .errors import (
+    AddressRefused,
     AlreadyExists,
     ApiError,
     BadReply,
@@ -47,10 +49,13 @@ from .manifests import load_manifests
 from .resource import Resource
 from .tls import ssl_context
 from .transport import Exchanges, RawResponse, Stream
+from .upgrading import Refused, Upgraded
 from .watching import WatchEvent
 from .writing import PatchType, Propagation
 
 __all__ = [
+    "AddressRefused",
+    "AddressRule",
     "AlreadyExists",
     "ApiError",
     "BadReply",
@@ -82,6 +87,7 @@ __all__ = [
     "PatchType",
     "Propagation",
     "RawResponse",
+    "Refused",
     "Resource",
     "ServedResource",
     "ServerError",
@@ -97,6 +103,7 @@ __all__ = [
     "Unavailable",
     "UnknownKind",
     "UnsupportedMediaType",
+    "Upgraded",
     "VersionInfo",
     "WatchEvent",
     "errors",

@@ -4,7 +4,9 @@ The raw form, `request` and `stream`, hands over bytes and any status. The verbs
 on `_call`, which raises for everything but success.
 """
 
+import asyncio
 import copy
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -13,13 +15,16 @@ from typing import Self, TypeVar
 import msgspec
 from multidict import CIMultiDict
 
+from .addresses import AddressRule
 from .connection import Connection
 from .decoding import decode
 from .discovery import Discovery
 from .errors import BadReply, KubeError
 from .identity import Impersonation, TokenSource, token_source
 from .status import refusal
+from .tls import ssl_context
 from .transport import Exchanges, RawResponse, Stream, Transport
+from .upgrading import Refused, Upgraded, upgrade
 
 T = TypeVar("T")
 
@@ -50,10 +55,12 @@ class Endpoint:
         impersonate: Impersonation | None = None,
         token: TokenSource | None = None,
         around: Callable[[Exchanges], Exchanges] | None = None,
+        addresses: AddressRule | None = None,
     ) -> None:
         """`token` gives the bearer token in place of the connection's, for those who renew it themselves.
 
-        `around` puts something between the client and its transport, which sees every call.
+        `around` puts something between the client and its transport, which sees every call. `addresses` says where the
+        server may be, whatever its name resolves to; without it, anywhere.
         To be made inside a running event loop, and closed there.
         """
         self.connection = connection
@@ -65,9 +72,11 @@ class Endpoint:
             max_connections=max_connections,
             max_streams=max_streams,
             user_agent=user_agent,
+            addresses=addresses,
         )
         self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True
+        self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, once for all identities
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
 
     def __repr__(self) -> str:
@@ -132,6 +141,20 @@ class Endpoint:
             body=body,
             headers=self._headers(headers or {}),
             timeout=self._deadline(timeout),
+        )
+
+    async def upgrade(
+        self, method: str, path: str, *, headers: Mapping[str, str], timeout: float | None = None
+    ) -> Upgraded | Refused:
+        """A connection that stops being HTTP, if the server agrees. `headers` ask for it; `timeout` is for the answer.
+
+        Its bytes do not pass through the client, and closing that does not end it.
+        """
+        context = self._tls.get("context")
+        if context is None:
+            context = self._tls["context"] = await asyncio.to_thread(ssl_context, self.connection)
+        return await upgrade(
+            self.connection, context, method, path, self._headers(headers), timeout=self._deadline(timeout)
         )
 
     async def ready(self, path: str = "/readyz", *, timeout: float | None = None) -> bool:

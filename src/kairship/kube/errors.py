@@ -22,6 +22,7 @@ KubeError                       the base; `retryable` says whether the same call
 │       └── ServerTimeout       504, and any status whose reason is ServerTimeout or Timeout
 └── TransportError              no answer that could be understood; a write may or may not have happened
     ├── ConnectFailed           nothing was sent                                                             retryable
+    ├── AddressRefused          the address is one that is not connected to; nothing was sent
     ├── Disconnected            the connection was lost before the end of the reply                          retryable
     │   └── ClientClosed        by us: the client was closed. Not retryable, it stays closed
     ├── TimedOut                the call's own deadline passed                                               retryable
@@ -178,6 +179,10 @@ class ConnectFailed(TransportError):
     """No connection came about, so nothing was sent."""
 
     retryable = True
+
+
+class AddressRefused(TransportError):
+    """The address is one that the client was told not to connect to; nothing was sent."""
 
 
 class Disconnected(TransportError):

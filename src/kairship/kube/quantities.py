@@ -1,6 +1,7 @@
 """Amounts as Kubernetes writes them: 500m, 1.5, 2Gi, 1e3."""
 
-from decimal import Decimal, InvalidOperation
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
 
 _SUFFIXES = {
     "n": Decimal("1e-9"),
@@ -35,3 +36,35 @@ def amount_of(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return amount if amount.is_finite() and abs(amount) <= _LARGEST else None
+
+
+def add_up(sums: dict[str, Decimal], quantities: Mapping[str, str]) -> None:
+    """Adds amounts by resource name, exactly. What is no amount adds nothing."""
+    for name, text in quantities.items():
+        amount = amount_of(text)
+        if amount is not None:
+            sums[name] = sums.get(name, Decimal(0)) + amount
+
+
+def as_quantities(sums: Mapping[str, Decimal]) -> dict[str, str]:
+    """Amounts by resource name as Kubernetes writes them: memory and storage in powers of 1024, all else in tens."""
+    return {name: _written(amount, binary=_is_binary(name)) for name, amount in sorted(sums.items())}
+
+
+def _is_binary(resource: str) -> bool:
+    return resource in {"memory", "ephemeral-storage", "storage"} or resource.startswith("hugepages-")
+
+
+def _written(amount: Decimal, *, binary: bool) -> str:
+    """The shortest form that loses nothing."""
+    for suffix in ("", "m", "u", "n"):
+        whole = amount / _SUFFIXES.get(suffix, Decimal(1))
+        if whole == whole.to_integral_value():
+            break
+    else:
+        whole = whole.to_integral_value(ROUND_CEILING)  # as Kubernetes does: it knows nothing smaller
+    if binary and not suffix and whole:
+        for larger in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
+            if whole % _SUFFIXES[larger] == 0:
+                return f"{int(whole / _SUFFIXES[larger])}{larger}"
+    return f"{int(whole)}{suffix}"

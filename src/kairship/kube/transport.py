@@ -27,6 +27,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from . import errors
+from .addresses import AddressRule, RefusedAddressError
 from .connection import Connection
 from .tls import ssl_context
 
@@ -107,7 +108,15 @@ class Exchanges(Protocol):
 class Transport:
     """The connections to one API server. To be made inside a running event loop, and closed."""
 
-    def __init__(self, connection: Connection, *, max_connections: int, max_streams: int, user_agent: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        max_connections: int,
+        max_streams: int,
+        user_agent: str,
+        addresses: AddressRule | None = None,
+    ) -> None:
         self.server = connection.server
         self._tls_server_name = connection.tls_server_name
         self._calls = asyncio.Semaphore(max_connections)
@@ -118,7 +127,12 @@ class Transport:
         reuse.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
             # The two semaphores are the bound. Deadlines are set per call, around everything.
-            connector=aiohttp.TCPConnector(limit=0, ssl=ssl_context(connection), keepalive_timeout=_KEEP_ALIVE),
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                ssl=ssl_context(connection),
+                keepalive_timeout=_KEEP_ALIVE,
+                socket_factory=addresses.open_socket if addresses else None,
+            ),
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -241,6 +255,10 @@ class Transport:
                 f"no TLS with {self.server}: {error.os_error}; is this the port of an API server?"
             ) from error
         except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, RefusedAddressError):
+                raise errors.AddressRefused(
+                    f"{self.server} is not connected to: {error.os_error.strerror}; the operator can allow it"
+                ) from error
             raise errors.ConnectFailed(
                 f"cannot connect to {self.server}: {error.os_error}; check that it runs and that the address is right"
             ) from error

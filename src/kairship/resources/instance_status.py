@@ -175,6 +175,9 @@ class Summary(Fields, frozen=True, kw_only=True):
     stale: Totals
     """Sums of the last known numbers of the clusters that are not. They are not in `current`."""
 
+    stale_since: dt.datetime | None = None
+    """When the first of those clusters was lost: how old the numbers in `stale` may be."""
+
     workloads: dict[str, ReadyCount] = msgspec.field(default_factory=dict)
     """Workloads in the instance by kind: Deployment, StatefulSet, DaemonSet, Job, CronJob."""
 

@@ -50,6 +50,8 @@ class MembershipReason(Documented):
     ROTATING = "Rotating", "a new credential is being handed to Karmada"
     ROTATION_FAILED = "RotationFailed", "the new credential did not work; the old one is kept as long as it is valid"
 
+    ROTATED = "Rotated", "Karmada's controllers hold a credential that was replaced; restart its controller-manager"
+
     READY = "Ready", "Karmada reaches the cluster"
     NOT_READY = "NotReady", "Karmada does not reach the cluster; the message is its own"
     NOT_OBSERVED = "NotObserved", "Karmada could not be asked"
@@ -86,6 +88,12 @@ class MembershipCondition(ConditionType):
         Writer.MEMBERSHIP,
         "Karmada uses the credential that container management has",
         (_R.CURRENT, _R.ROTATING, _R.ROTATION_FAILED, _R.CLUSTER_NOT_READY),
+    )
+    RESTART_REQUIRED = (
+        "RestartRequired",
+        Writer.MEMBERSHIP,
+        "Karmada must be restarted where we may not, because it keeps a replaced credential; gone when that is done",
+        (_R.ROTATED,),
     )
     READY = (
         "Ready",

@@ -15,6 +15,8 @@ from kairship.rpc.sight import Sight
 from kairship.wire import Method
 
 MOST_WARNINGS = 20
+_LONGEST = 30.0
+_SHORTEST = 0.05
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -72,6 +74,11 @@ class Call:
         """
         if len(self.warnings) < MOST_WARNINGS:
             self.warnings.append("".join(c if c.isprintable() else "?" for c in text))
+
+
+def patience(call: Call) -> float:
+    """The timeout of one call to an API server within this request."""
+    return max(_SHORTEST, min(_LONGEST, call.remaining()))
 
 
 class Envelope(msgspec.Struct, frozen=True):

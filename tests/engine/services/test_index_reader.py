@@ -13,7 +13,6 @@ import pytest_asyncio
 from support.manifests import deployment, policy
 from support.services import ALICE, Api, until
 
-from kairship.apiserver.services.listing import ALL, Window
 from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.services.resources import Found, IndexReader, LiveReader, NotedWrites, Query
 from kairship.apiserver.services.resources.reader import Binding
@@ -23,6 +22,7 @@ from kairship.kpanda.collector import ClusterStores, Collector, CollectorSetting
 from kairship.kube import Client, Object, Resource, kinds
 from kairship.reconcile import SystemClock
 from kairship.rpc.calls import Call, Caller
+from kairship.rpc.listing import ALL, Window
 from kairship.rpc.sight import Visible
 from kairship.wire import methods
 

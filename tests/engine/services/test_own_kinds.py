@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from support.services import ALICE, INSTANCE, Api, discard, until
 
-from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
 from kairship.rpc.calls import Call
+from kairship.rpc.own_kinds import OwnKinds
 from kairship.wire import methods
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

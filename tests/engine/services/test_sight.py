@@ -1,6 +1,7 @@
 """Lists, counts and watches tell of what is in the caller's sight, and of nothing else."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -11,7 +12,7 @@ import pytest_asyncio
 from protobuf.wkt import Empty
 from support.manifests import deployment
 from support.our_kinds import SERVED, delete_when_allowed
-from support.services import Api, refused, until
+from support.services import INSTANCE, Api, discard, refused, until
 
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import (
     ListDeploymentsResponse,
@@ -20,7 +21,7 @@ from kairship.gen.kairship.apps.v1alpha1.deployment_pb import (
 )
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import ListClustersResponse
 from kairship.gen.kairship.core.v1alpha1.event_pb import ListInstanceEventKindsResponse, ListInstanceEventsResponse
-from kairship.gen.kairship.instance.v1alpha1.instance_pb import ListInstancesResponse
+from kairship.gen.kairship.instance.v1alpha1.instance_pb import ListInstancesResponse, UpdateInstanceResponse
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchEventType
 from kairship.kube import kinds
 from kairship.resources import Reach
@@ -135,6 +136,27 @@ async def test_instances(api: Api) -> None:
         async for event in events:
             assert event.type is WatchEventType.SYNCED
             break
+
+
+async def test_whoever_may_change_one_instance_does_not_lead_it_to_another(api: Api) -> None:
+    own = f"s{uuid.uuid4().hex[:6]}"
+    spec = {"driver": "external", "kubeconfigSecret": {"name": own}}
+    await api.world.create(INSTANCE, {"metadata": {"name": own}, "spec": spec})
+    try:
+
+        async def change(**fields: Any) -> None:
+            manifest = {"apiVersion": "kairship.io/v1alpha1", "kind": "Instance", "spec": spec | fields}
+            await api("Instance.UpdateInstance", UpdateInstanceResponse, name=own, data=json.dumps(manifest))
+
+        api.sight = Sight(reach=Reach(instances=frozenset({own})))
+        await change(alias="Mine")
+        for secret in ({"name": "instance-demo"}, {"name": own, "namespace": "kube-system"}, None):
+            with refused(Code.PERMISSION_DENIED, "leave spec.kubeconfigSecret"):
+                await change(kubeconfigSecret=secret)
+        found = await api.world.get(INSTANCE, own)
+        assert (found["spec"]["kubeconfigSecret"], found["spec"]["alias"]) == ({"name": own}, "Mine")
+    finally:
+        await discard(api.world, own)
 
 
 async def test_clusters_of_others_are_as_if_they_did_not_exist(api: Api) -> None:

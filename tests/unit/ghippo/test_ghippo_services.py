@@ -63,7 +63,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
 from kairship.ghippo import bindings, registry, users
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import GhippoError, Invalid, NotFound, Refused, Unauthenticated
+from kairship.ghippo.errors import GhippoError, Invalid, NotFound, Precondition, Refused, Unauthenticated
 from kairship.ghippo.oidc import Issuers, ProviderLogin
 from kairship.ghippo.passwords import Passwords
 from kairship.ghippo.sealing import Sealer
@@ -257,7 +257,7 @@ async def test_a_token_cannot_make_another_or_change_the_password(ghippo: Ghippo
         ("CurrentUser.create_access_token", CreateAccessTokenRequest(name="more", days=7)),
         ("CurrentUser.change_password", ChangePasswordRequest(old_password=GOOD, new_password="another password")),
     ):
-        with pytest.raises(Refused, match="session"):
+        with pytest.raises(Precondition, match="session"):
             await ghippo(method, request, by=with_token)
 
 

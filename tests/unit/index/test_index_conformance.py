@@ -361,3 +361,13 @@ async def test_when_a_write_has_arrived(store: Store, writer: Writer) -> None:
     # Listed since, with revisions that were turned back: what is there now is what came of all of it.
     await fill(writer, kinds.CONFIGMAPS, body("b", revision=5), revision=6)
     assert all([await arrived(written) for written in (ahead, deleted, unseen, many)])
+
+
+@pytest.mark.usefixtures("writer")
+async def test_how_much_is_stored(store: Store) -> None:
+    other = await store.writer("two")
+    await fill(other, kinds.PODS, body("p"))
+    async with store.index.snapshot("one") as snapshot:
+        sizes = await snapshot.sizes()
+    assert {kind: size.objects for kind, size in sizes.items()} == {"configmaps": 5}
+    assert sizes["configmaps"].bytes > 5 * 50

@@ -9,7 +9,6 @@ from kairship.apiserver.services.cluster.joining import Registry, refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.taints import check_taints, karmada_taints, label_patch
 from kairship.apiserver.services.cluster.view import member_phase, member_view, registered_view
-from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership, SeenMetadata
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterPhase, ClusterProvider
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.resources import ClusterPhase as OwnPhase
@@ -28,6 +27,7 @@ from kairship.resources import (
 )
 from kairship.resources.cluster import ClusterResources
 from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.own_kinds import SeenCluster, SeenInstance, SeenMembership, SeenMetadata
 
 NOW = "2025-06-01T12:00:00Z"
 

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from kairship.apiserver.services.feeds import follow_kind
-from kairship.apiserver.services.watching import Picture, Waiting, running
+from kairship.apiserver.services.watching import Picture
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import Bookmark, Changed, ListBegan, Listed, ListEnded, Metadata, Metrics, Reflector, Selection
 from kairship.reconcile.clock import SystemClock
+from kairship.rpc.waiting import Waiting, running
 
 ADDED, MODIFIED, DELETED, SYNCED = (
     WatchEventType.ADDED,

@@ -8,10 +8,9 @@ import pytest
 
 from kairship.apiserver.services.instance.backups import backups_of
 from kairship.apiserver.services.instance.intent import new_instance
-from kairship.apiserver.services.instance.kubeconfig import account_of, rules
+from kairship.apiserver.services.instance.kubeconfig import rules
 from kairship.apiserver.services.instance.view import instance_view, state_of
 from kairship.apiserver.services.offers import EXTERNAL, Offer, Offers
-from kairship.apiserver.services.own_kinds import SeenInstance, SeenMetadata
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
     HostCluster,
@@ -21,13 +20,14 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 )
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.instances.accounts import Person
 from kairship.resources import Condition, DriverName, InstanceState, Operation, ReadyCount, instance_status
 from kairship.resources import InstanceSpec as OwnSpec
 from kairship.resources import InstanceStatus as OwnStatus
 from kairship.resources.instance import BackupRequest
 from kairship.resources.instance import HostCluster as OwnHost
-from kairship.rpc.calls import Caller
 from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.own_kinds import SeenInstance, SeenMetadata
 from kairship.wire import write
 
 SHOWN_WHOLE = Path(__file__).parent / "instance_shown_whole.json"
@@ -157,6 +157,6 @@ def test_the_role_of_kubeconfigs_has_no_way_around_itself() -> None:
 
 
 def test_accounts_have_names_that_kubernetes_takes() -> None:
-    first, second = (account_of(Caller(id=each, name="x")) for each in ("alice", "Ålice @ / 例"))
+    first, second = (Person(each, "x").account for each in ("alice", "Ålice @ / 例"))
     assert first != second
     assert all(len(name) <= 63 and name.replace("-", "").isalnum() and name.isascii() for name in (first, second))

@@ -5,9 +5,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kairship.apiserver.services.listing import ALL, Order, page_of
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import ListInstancesRequest
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir
+from kairship.rpc.listing import ALL, Order, page_of
 
 Item = tuple[str, int, str]
 ORDER: Order[Item] = Order(

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from support.index_objects import body, fill
 
-from kairship.apiserver.services.own_kinds import SeenCluster, SeenMembership
 from kairship.apiserver.services.search import SearchService
 from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
     MatchedPart,
@@ -26,6 +25,7 @@ from kairship.kube import kinds
 from kairship.resources import Reach
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import InvalidArgument, Unavailable
+from kairship.rpc.own_kinds import SeenCluster, SeenMembership
 from kairship.rpc.sight import EVERYTHING, Sight
 from kairship.wire import methods
 

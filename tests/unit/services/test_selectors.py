@@ -2,8 +2,8 @@
 
 import pytest
 
-from kairship.apiserver.services.selectors import field_selector, label_selector
 from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.selectors import field_selector, label_selector
 
 LABELS = {"app": "web", "tier": "front", "example.com/a": ""}
 

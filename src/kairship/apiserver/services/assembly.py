@@ -12,7 +12,6 @@ from kairship.apiserver.services.kinds.apps import AppsService
 from kairship.apiserver.services.kinds.core import CoreService
 from kairship.apiserver.services.kinds.policies import POLICIES
 from kairship.apiserver.services.offers import Offer, Offers
-from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.apiserver.services.resources import IndexReader, LiveReader, NotedWrites, Operations, ResourceService
 from kairship.apiserver.services.search import SearchService
@@ -21,6 +20,7 @@ from kairship.apiserver.services.workspace.global_management import GlobalManage
 from kairship.index.opening import IndexAccess, IndexPlace
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
+from kairship.rpc.own_kinds import OwnKinds
 from kairship.rpc.registry import Owner
 
 _PACKAGE = "kairship.v1alpha1"

@@ -1,7 +1,7 @@
 """Under which uid the index has the objects of an instance or of a cluster: that of its `Cluster` custom resource."""
 
-from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.resources.cluster import VIRTUAL_PREFIX
+from kairship.rpc.own_kinds import OwnKinds
 
 
 class CollectedClusters:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 
-from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.gen.kairship.kpanda.v1alpha1.history_pb import (
     GetClusterHistoryRequest,
     GetInstanceHistoryRequest,
@@ -17,6 +16,7 @@ from kairship.index import BrokenIndexError, history
 from kairship.index.opening import IndexAccess
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import InvalidArgument, NotFound, Unavailable
+from kairship.rpc.own_kinds import OwnKinds
 
 
 class HistoryService:

@@ -9,10 +9,8 @@ import msgspec
 
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Object
+from kairship.rpc.views import LAST_APPLIED
 from kairship.wire import Mirror
-
-# A second copy of the object, of a Secret with its values.
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _PLAIN = Mirror()
 

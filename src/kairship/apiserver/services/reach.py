@@ -1,4 +1,4 @@
-"""The way from a request to an API server: the client of an instance, and how long a call to it may take.
+"""The way from a request to an API server: the client of an instance.
 
 Everything that services do in an instance goes through here. It is done with the plane's own credential: the entrance
 has authorised the caller before. Once bindings are written into the instances as RBAC, this is the one place that has
@@ -11,12 +11,9 @@ from urllib.parse import quote
 from kairship.apiserver.authorisation import no_instance
 from kairship.instances.pool import NotConnected, Reason
 from kairship.kube import Client, Resource, kinds
-from kairship.rpc.calls import Call
 from kairship.rpc.errors import Unavailable
 
 FIELD_MANAGER = "kairship"
-_LONGEST = 30.0
-_SHORTEST = 0.05
 
 
 class Pool(Protocol):
@@ -37,11 +34,6 @@ class Reach:
             if refusal.reason is Reason.UNKNOWN:
                 raise no_instance(name) from None
             raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
-
-
-def patience(call: Call) -> float:
-    """The timeout of one call to an API server within this request."""
-    return max(_SHORTEST, min(_LONGEST, call.remaining()))
 
 
 class InMember(Resource, frozen=True):

@@ -8,9 +8,9 @@ A version in a manifest says which one is to be replaced. But controllers write 
 same generation, which counts the changes of the spec, is as good as the same.
 """
 
-from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.reach import FIELD_MANAGER
 from kairship.kube import Client, Conflict, Object, Resource
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 
 _ATTEMPTS = 10
 _KARMADA = "karmada.io"

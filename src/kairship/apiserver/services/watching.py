@@ -5,16 +5,12 @@ following begins anew with it, and without one it ends with the reason, for noth
 because it is dead.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from kairship.apiserver.services.reach import Reach
 from kairship.kube import Object
 from kairship.reconcile import Changed, Clock, Interrupted, ListBegan, Listed, ListEnded, Selection, Step, follow
-
-T = TypeVar("T")
 
 Place = tuple[str, str]
 """Namespace and name."""
@@ -71,49 +67,6 @@ class Picture:
         changed = self._known.get(place) != version
         self._known[place] = version
         return changed
-
-
-class Waiting(Generic[T]):
-    """Things to look at, each once, however often somebody says so."""
-
-    def __init__(self) -> None:
-        self._things: dict[T, None] = {}
-        self._some = asyncio.Event()
-
-    def add(self, thing: T) -> None:
-        self._things[thing] = None
-        self._some.set()
-
-    def take(self) -> T | None:
-        """The next one, if there is one."""
-        thing = next(iter(self._things), None)
-        if thing is not None:
-            del self._things[thing]
-        return thing
-
-    async def wait(self, runner: asyncio.Task[Any]) -> None:
-        """Until there is something. Raises what ended `runner`, which adds things."""
-        if self._things:
-            return
-        self._some.clear()
-        waiter = asyncio.create_task(self._some.wait())
-        try:
-            await asyncio.wait({waiter, runner}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiter.cancel()
-        if runner.done() and not self._things:
-            runner.result()
-
-
-@asynccontextmanager
-async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
-    """A task beside a generator, which a task group cannot be: it ends with the block, whatever ended it."""
-    task = asyncio.create_task(work)
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def place_of(obj: Object) -> Place:

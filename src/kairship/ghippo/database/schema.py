@@ -179,6 +179,7 @@ sessions = Table(
     _required("created_at", BigInteger),
     _required("last_used_at", BigInteger),
     _required("expires_at", BigInteger),
+    Column("sealed_id_token", LargeBinary),
     sa.UniqueConstraint("refresh_hash"),
     Index(None, "previous_hash"),
     Index(None, "user_id"),

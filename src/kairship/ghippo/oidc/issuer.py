@@ -34,6 +34,7 @@ class Description(msgspec.Struct, frozen=True):
     authorization_endpoint: str
     token_endpoint: str
     jwks_uri: str
+    end_session_endpoint: str = ""
     token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
 
 
@@ -152,7 +153,8 @@ class Issuers:
         if description.issuer != issuer:
             raise Refused(f"the identity provider calls itself {description.issuer[:200]!r} and not {issuer!r}")
         secure = issuer.startswith("https://")
-        for url in (description.authorization_endpoint, description.token_endpoint, description.jwks_uri):
+        needed = (description.authorization_endpoint, description.token_endpoint, description.jwks_uri)
+        for url in (*needed, description.end_session_endpoint or issuer):
             if not url.startswith(("https://",) if secure else ("https://", "http://")):
                 raise Refused("the identity provider has endpoints that are not encrypted")
         known = self._known[issuer] = _Known(description, self._clock.now())

@@ -71,20 +71,17 @@ class ProviderLogin:
 
         await self._database.write(work)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-        query = urlencode(
-            {
-                "response_type": "code",
-                "client_id": provider.client_id,
-                "redirect_uri": redirect_uri,
-                "scope": _SCOPES,
-                "state": state,
-                "nonce": nonce,
-                "code_challenge": challenge,
-                "code_challenge_method": "S256",
-            }
-        )
-        mark = "&" if "?" in description.authorization_endpoint else "?"
-        return Departure(f"{description.authorization_endpoint}{mark}{query}", state)
+        query = {
+            "response_type": "code",
+            "client_id": provider.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": _SCOPES,
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        return Departure(_with_query(description.authorization_endpoint, query), state)
 
     async def finish(self, name: str, *, state: str, code: str, origin: Origin) -> SignedIn:
         at, key = self._now(), hashed(state)
@@ -110,12 +107,29 @@ class ProviderLogin:
 
         def work(connection: sa.Connection) -> SignedIn:
             user = sign_up_or_in(connection, claims, provider=name, groups_claim=provider.groups_claim, at=self._now())
-            return self._sign_in.as_user(connection, user, origin)
+            return self._sign_in.as_user(connection, user, origin, id_token=token)
 
         return await self._database.write(work)
+
+    async def way_out(self, name: str, sealed_id_token: bytes, redirect_uri: str) -> str:
+        """Where a browser is sent so that the session at the provider ends too; empty if it has no such place."""
+        provider = await self._usable(name)
+        if redirect_uri and redirect_uri not in provider.redirect_uris.split("\n"):
+            raise Invalid("the provider is not set up to send browsers back there", field="redirect_uri")
+        endpoint = (await self._issuers.describe(provider.issuer)).end_session_endpoint
+        if not endpoint:
+            return ""
+        query = {"id_token_hint": self._sealer.open(sealed_id_token), "client_id": provider.client_id}
+        if redirect_uri:
+            query["post_logout_redirect_uri"] = redirect_uri
+        return _with_query(endpoint, query)
 
     async def _usable(self, name: str) -> sa.Row[tuple[object, ...]]:
         provider = await self._database.read(lambda connection: identity_providers.get(connection, name))
         if provider.disabled:
             raise NotFound(f"there is no identity provider {name}")
         return provider
+
+
+def _with_query(endpoint: str, query: dict[str, str]) -> str:
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"

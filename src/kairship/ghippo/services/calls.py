@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from kairship.ghippo.errors import Invalid, Refused
+from kairship.ghippo.errors import Invalid, Precondition
 from kairship.ghippo.sign_in import Origin
 
 
@@ -38,7 +38,7 @@ def origin_of(call: Call) -> Origin:
 def require_session(call: Call) -> str:
     """A token that leaked must not make itself immortal: these things need somebody who signed in."""
     if call.caller.authenticated_by != "session" or not call.caller.session:
-        raise Refused("this needs a session; sign in with your password or identity provider and try again")
+        raise Precondition("this needs a session; sign in with your password or identity provider and try again")
     return call.caller.session
 
 

@@ -16,12 +16,13 @@ from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
     LoginRequest,
     LoginResponse,
     LogoutRequest,
+    LogoutResponse,
     ProviderOption,
     RefreshTokenRequest,
 )
-from kairship.ghippo import device_login, identity_providers, sessions
+from kairship.ghippo import device_login, identity_providers, sessions, users
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import Precondition
+from kairship.ghippo.errors import NotFound, Precondition, Refused, Unavailable
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.oidc import ProviderLogin
 from kairship.ghippo.services.calls import Call, origin_of, require_session
@@ -58,10 +59,11 @@ class Sessions:
     async def refresh_token(self, request: RefreshTokenRequest, call: Call) -> LoginResponse:
         return await self._reply(await self._sign_in.with_refresh_token(request.refresh_token))
 
-    async def logout(self, request: LogoutRequest, call: Call) -> Empty:
+    async def logout(self, request: LogoutRequest, call: Call) -> LogoutResponse:
         session = require_session(call)
+        way_out = await self._way_out(session, call.caller.id, request.redirect_uri)
         await self._database.write(lambda connection: sessions.end(connection, call.caller.id, session, at=self._now()))
-        return Empty()
+        return LogoutResponse(provider_logout_url=way_out)
 
     async def begin_device_login(self, request: BeginDeviceLoginRequest, call: Call) -> BeginDeviceLoginResponse:
         begun = await self._database.write(
@@ -92,6 +94,21 @@ class Sessions:
 
         await self._database.write(work)
         return Empty()
+
+    async def _way_out(self, session: str, user: str, redirect_uri: str) -> str:
+        """A provider that is gone or does not answer keeps nobody from signing out here."""
+
+        def work(connection: sa.Connection) -> tuple[str, bytes | None]:
+            row = sessions.find(connection, session)
+            return users.get(connection, user).provider, None if row is None else row.sealed_id_token
+
+        provider, sealed_id_token = await self._database.read(work)
+        if not provider or sealed_id_token is None:
+            return ""
+        try:
+            return await self._providers.way_out(provider, sealed_id_token, redirect_uri)
+        except (NotFound, Refused, Unavailable):
+            return ""
 
     async def _reply(self, signed: SignedIn) -> LoginResponse:
         return LoginResponse(

@@ -12,7 +12,7 @@ from kairship.index.postgres.searching import Searching
 from kairship.index.query import Plan
 from kairship.index.ring import RingChange, RingMark, RingPage
 from kairship.index.search import Hit, Search
-from kairship.index.store import NoSuchClusterError, Partition, Row, Snapshot
+from kairship.index.store import NoSuchClusterError, Partition, Row, Size, Snapshot
 from kairship.kube import Resource
 
 _BATCH_ROWS = 200
@@ -61,6 +61,15 @@ class PostgresSnapshot:
     async def count(self, plan: Plan) -> int:
         with typed_errors():
             return await _count(self._connection, await _emitter(self._connection, plan, [self._cluster]))
+
+    async def sizes(self) -> dict[str, Size]:
+        with typed_errors():
+            found = await self._connection.fetch(
+                "SELECT k.name, count(o.key), coalesce(sum(octet_length(o.body)), 0)::bigint AS bytes"
+                " FROM part k LEFT JOIN obj o ON o.part = k.id WHERE k.cluster = $1 GROUP BY k.name",
+                self._cluster,
+            )
+        return {name: Size(objects, size) for name, objects, size in found}
 
     async def buried(self, kind: str, uid: str) -> bool:
         with typed_errors():

@@ -21,6 +21,7 @@ CREATE SCHEMA IF NOT EXISTS {SCHEMA};
 SET LOCAL search_path TO {SCHEMA};
 CREATE TABLE IF NOT EXISTS secret(name text PRIMARY KEY, value bytea NOT NULL);
 CREATE TABLE IF NOT EXISTS alive(cluster text COLLATE "C" PRIMARY KEY, at double precision NOT NULL);
+CREATE TABLE IF NOT EXISTS writer(cluster text COLLATE "C" PRIMARY KEY, term bigint NOT NULL);
 CREATE TABLE IF NOT EXISTS part(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, cluster text COLLATE "C" NOT NULL, name text COLLATE "C" NOT
   NULL, resource bytea NOT NULL, epoch bigint NOT NULL, began bigint NOT NULL, revision bigint NOT NULL, live boolean

@@ -1,6 +1,5 @@
 """The database of the index: its pool, and who may write which cluster."""
 
-import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -13,30 +12,38 @@ from kairship.index.postgres.connecting import Pool, typed_errors
 from kairship.index.postgres.reader import PostgresIndex
 from kairship.index.postgres.write_log import PostgresWriteLog
 from kairship.index.postgres.writer import PostgresWriter
-from kairship.index.store import BrokenIndexError
 
 _TIMEOUT = 60.0
 _CONNECT_TIMEOUT = 10.0
 _STATEMENT_MS = "55000"
+# A writer that stops in the middle of a transaction must not keep the next one out for longer.
+_IDLE_MS = "3000"
+_TAKE_OVER = """
+INSERT INTO writer AS w VALUES ($1, 1) ON CONFLICT (cluster) DO UPDATE SET term = w.term + 1 RETURNING term
+"""
 
 
 class PostgresStore:
     """`async with await PostgresStore.open(url) as store`."""
 
-    def __init__(
-        self, pool: Pool, locks: "asyncpg.Connection[asyncpg.Record]", wall: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, pool: Pool, wall: Callable[[], float] = time.time) -> None:
         self._pool = pool
-        self._locks = locks
         self._wall = wall
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 10, wall: Callable[[], float] = time.time) -> Self:
         """Raises `BrokenIndexError`, whose text has nothing of the `url`: it carries a password."""
-        settings = {"search_path": f"{schema.SCHEMA}, public", "statement_timeout": _STATEMENT_MS}
+        settings = {
+            "search_path": f"{schema.SCHEMA}, public",
+            "statement_timeout": _STATEMENT_MS,
+            "idle_in_transaction_session_timeout": _IDLE_MS,
+        }
         with typed_errors():
-            locks = await asyncpg.connect(url, timeout=_CONNECT_TIMEOUT, command_timeout=_TIMEOUT)
-            await schema.ensure(locks)
+            preparing = await asyncpg.connect(url, timeout=_CONNECT_TIMEOUT, command_timeout=_TIMEOUT)
+            try:
+                await schema.ensure(preparing)
+            finally:
+                await preparing.close()
             pool = await asyncpg.create_pool(
                 url,
                 min_size=1,
@@ -46,14 +53,13 @@ class PostgresStore:
                 server_settings=settings,
                 reset=_keep_as_it_is,
             )
-        return cls(pool, locks, wall)
+        return cls(pool, wall)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._pool.close()
-        await self._locks.close()
 
     @property
     def pool(self) -> Pool:
@@ -67,12 +73,18 @@ class PostgresStore:
         return PostgresWriteLog(self._pool)
 
     async def writer(self, cluster: str) -> PostgresWriter:
-        """The one writer of a cluster; raises `BrokenIndexError` while another process has it."""
+        """The one writer of a cluster. Whoever was it before is refused from now on."""
         with typed_errors():
-            if not await self._locks.fetchval("SELECT pg_try_advisory_lock($1)", _lock_number(cluster)):
-                raise BrokenIndexError(f"cluster {cluster} is being written by another process")
-            await self._pool.execute("UPDATE part SET live = false WHERE cluster = $1", cluster)
-        return PostgresWriter(self._pool, cluster, self._wall)
+            async with self._pool.acquire() as connection, connection.transaction():
+                term = await connection.fetchval(_TAKE_OVER, cluster)
+                await connection.execute("UPDATE part SET live = false WHERE cluster = $1", cluster)
+        return PostgresWriter(self._pool, cluster, term, self._wall)
+
+    async def clusters(self) -> set[str]:
+        """Those of which something is stored."""
+        with typed_errors():
+            found = await self._pool.fetch("SELECT DISTINCT cluster FROM part UNION SELECT cluster FROM writer")
+        return {row["cluster"] for row in found}
 
     async def remove_cluster(self, cluster: str) -> None:
         """Everything of a cluster that is no more."""
@@ -83,7 +95,7 @@ class PostgresStore:
                         f"DELETE FROM {table} USING part WHERE part.id = {table}.part AND part.cluster = $1",  # noqa: S608
                         cluster,
                     )
-                for table in ("part", "alive", "ring", "ring_end"):
+                for table in ("part", "alive", "writer", "ring", "ring_end"):
                     await connection.execute(f"DELETE FROM {table} WHERE cluster = $1", cluster)  # noqa: S608
 
     async def page_token_key(self) -> bytes:
@@ -97,7 +109,3 @@ class PostgresStore:
 
 async def _keep_as_it_is(_: object) -> None:
     """Nothing here changes a session, and resetting one costs a round trip per read."""
-
-
-def _lock_number(cluster: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{schema.SCHEMA}/{cluster}".encode()).digest()[:8], signed=True)

@@ -1,7 +1,7 @@
 """Writing one cluster: every call is one transaction.
 
-That nobody else writes it is held by an advisory lock of the store's own session. Rows are written only over older
-ones, so that even two writers could not turn an object back.
+Whoever begins to write a cluster raises its term, and every transaction makes sure that the term is still its own, and
+stays so until it is committed. A writer that was replaced changes nothing any more, however late it wakes up.
 """
 
 import time
@@ -18,7 +18,7 @@ from kairship.index.postgres.emitter import stored_token
 from kairship.index.postgres.schema import CLOCK
 from kairship.index.records import Record
 from kairship.index.ring import KEPT
-from kairship.index.store import BrokenIndexError, Change
+from kairship.index.store import BrokenIndexError, Change, ReplacedError
 from kairship.index.tokens import is_searched
 from kairship.kube import Resource
 
@@ -59,14 +59,17 @@ gone AS (DELETE FROM ring USING oldest WHERE ring.cluster = $1 AND ring.number <
 INSERT INTO ring_end SELECT $1, number FROM oldest ON CONFLICT (cluster) DO UPDATE SET dropped = excluded.dropped
 """
 _AFTER_ALL = 2**63 - 1
+# Shared among the transactions of one writer; the next one waits for them to end.
+_OWN_TERM = "SELECT term FROM writer WHERE cluster = $1 FOR SHARE"
 
 
 class PostgresWriter:
     """Made by `PostgresStore.writer`."""
 
-    def __init__(self, pool: Pool, cluster: str, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, pool: Pool, cluster: str, term: int, wall: Callable[[], float] = time.time) -> None:
         self._pool = pool
         self._cluster = cluster
+        self._term = term
         self._wall = wall
 
     async def begin(self, resource: Resource) -> None:
@@ -163,6 +166,8 @@ class PostgresWriter:
     async def _transaction(self) -> AsyncIterator[Connection]:
         with typed_errors():
             async with self._pool.acquire() as connection, connection.transaction():
+                if await connection.fetchval(_OWN_TERM, self._cluster) != self._term:
+                    raise ReplacedError(f"cluster {self._cluster} is being written by another process")
                 yield connection
 
     async def _part(self, connection: Connection, resource: Resource) -> tuple[int, int]:

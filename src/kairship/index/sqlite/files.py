@@ -93,6 +93,14 @@ def page_token_key(root: Path) -> bytes:
     return file.read_bytes()
 
 
+def clusters(root: Path) -> set[str]:
+    """Those of which something is stored."""
+    try:
+        return {place.name for place in root.iterdir() if place.is_dir()}
+    except FileNotFoundError:
+        return set()
+
+
 def remove_cluster(root: Path, cluster: str) -> None:
     """Everything of a cluster that is no more."""
     place = folder(root, cluster)

@@ -14,7 +14,7 @@ from kairship.index.sqlite.briefly import Briefly, patiently
 from kairship.index.sqlite.emitter import Emitter
 from kairship.index.sqlite.searching import Searching
 from kairship.index.sqlite.statements import each, one, rows
-from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
+from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Size
 from kairship.kube import Resource
 
 T = TypeVar("T")
@@ -78,6 +78,14 @@ class SqliteSnapshot:
 
     async def search_counts(self, asked: Search) -> dict[str, int]:
         return await self._at_length(lambda: Searching(self._db, self._cluster, asked).counts())
+
+    async def sizes(self) -> dict[str, Size]:
+        query = (
+            "SELECT k.name, count(o.id), coalesce(sum(length(o.body)), 0)"
+            " FROM part k LEFT JOIN obj o ON o.part = k.id GROUP BY k.id"
+        )
+        found = await self._at_length(lambda: rows(self._db, query))
+        return {kind: Size(objects, size) for kind, objects, size in found}
 
     async def buried(self, kind: str, uid: str) -> bool:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"

@@ -5,7 +5,7 @@ somebody else runs. Hence capabilities instead of assumptions, and steps instead
 """
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -94,6 +94,10 @@ class Driver(Protocol):
         ...
 
     async def health(self, uid: str) -> Sequence[ComponentHealth]: ...
+
+    async def restart(self, uid: str, components: Collection[str]) -> None:
+        """Restart those of the components that run. Only where ``can_restart``."""
+        ...
 
     async def backup(self, uid: str, directory: Path) -> Backup:
         """Write a backup of the running instance into a directory that holds none yet."""

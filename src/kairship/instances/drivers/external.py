@@ -9,7 +9,7 @@ for it anew each time: so a rotated credential needs no attention, and neither d
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,9 +25,10 @@ from kairship.instances.drivers.driver import (
     DriverError,
 )
 from kairship.instances.drivers.external_identity import Identity, identify, level_of, require_karmada
-from kairship.instances.drivers.external_rights import missing_rights
+from kairship.instances.drivers.external_rights import NEEDED
 from kairship.instances.drivers.steps import Step
 from kairship.instances.pool_sources import connection_from
+from kairship.instances.rights import missing_rights
 from kairship.kube import Client, ConfigError, Connection, Forbidden, TransportError, Unauthorized
 
 KubeconfigSource = Callable[[str], Awaitable[bytes]]
@@ -86,6 +87,9 @@ class ExternalDriver:
         async with self._client(uid) as client:
             return await external_health.observe(client)
 
+    async def restart(self, uid: str, components: Collection[str]) -> None:
+        raise _not_ours(f"the instance with UID {uid}", f"restart {', '.join(components)}")
+
     async def backup(self, uid: str, directory: Path) -> Backup:
         raise _not_ours(f"the instance with UID {uid}", "back it up")
 
@@ -107,7 +111,7 @@ class ExternalDriver:
 
     async def _check_rights(self, uid: str) -> None:
         async with self._client(uid) as client:
-            if missing := await missing_rights(client):
+            if missing := await missing_rights(client, NEEDED):
                 raise AdoptRefused(
                     "the credential lacks rights that the plane needs; grant them or give another credential. "
                     f"Missing: {'; '.join(map(str, missing))}"

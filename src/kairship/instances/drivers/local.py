@@ -9,7 +9,7 @@ import asyncio
 import datetime as dt
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -101,6 +101,12 @@ class LocalDriver:
             )
             for status in statuses
         ]
+
+    async def restart(self, uid: str, components: Collection[str]) -> None:
+        statuses = await self._supervisor.status(self._records.require(uid).group)
+        running = [status.name for status in statuses if status.name.partition("/")[2] in components]
+        if running:
+            await self._supervisor.restart(*running)
 
     async def missing(self, desired: DesiredInstance) -> Sequence[str]:
         """Processes that a running instance should have and the supervisor does not know: somebody removed them."""

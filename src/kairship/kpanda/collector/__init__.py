@@ -9,6 +9,17 @@ What is kept in memory are the pages and events on their way, never objects.
 
 from kairship.kpanda.collector.cluster import ClusterCollector, CollectorSettings
 from kairship.kpanda.collector.collector import ClusterStores, Collector
+from kairship.kpanda.collector.figures import Figures
 from kairship.kpanda.collector.kind import KindFollower
+from kairship.kpanda.collector.progress import Progress, Stage
 
-__all__ = ["ClusterCollector", "ClusterStores", "Collector", "CollectorSettings", "KindFollower"]
+__all__ = [
+    "ClusterCollector",
+    "ClusterStores",
+    "Collector",
+    "CollectorSettings",
+    "Figures",
+    "KindFollower",
+    "Progress",
+    "Stage",
+]

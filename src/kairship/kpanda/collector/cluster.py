@@ -95,6 +95,8 @@ class ClusterCollector:
         self._turns = asyncio.Semaphore(self._settings.lists_at_once)
         self._running: dict[str, _Following] = {}
         self._look_again = asyncio.Event()
+        self.heard_at = 0.0
+        """When the cluster last answered, in seconds since 1970."""
         metrics = ReconcileMetrics()
         self._definitions = Reflector(client, Selection(kinds.CRDS, _Definition), clock=clock, metrics=metrics)
         self._services = Reflector(client, Selection(kinds.API_SERVICES, _Service), clock=clock, metrics=metrics)
@@ -104,6 +106,10 @@ class ClusterCollector:
         """The kinds that are not being followed, and why."""
         found = ((kind, following.follower.problem) for kind, following in self._running.items())
         return {kind: problem for kind, problem in found if problem}
+
+    @property
+    def followers(self) -> list[KindFollower]:
+        return [following.follower for following in self._running.values()]
 
     async def run(self) -> None:
         self._definitions.subscribe(lambda _: self._look_again.set())
@@ -121,6 +127,7 @@ class ClusterCollector:
         while True:
             try:
                 await self._client.request("GET", "/readyz", timeout=self._settings.heartbeat)
+                self.heard_at = self._clock.wall().timestamp()
                 await self._writer.hear()
                 await self._events.hear()
                 await self._forget_old_events()

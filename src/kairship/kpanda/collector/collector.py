@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import structlog
 
-from kairship.index import Writer
+from kairship.index import BrokenIndexError, Writer
 from kairship.kpanda.collector.cluster import ClusterCollector, CollectorSettings
+from kairship.kpanda.collector.kind import KindFollower
+from kairship.kpanda.collector.progress import Progress, progress_of
 from kairship.kube import Client
 from kairship.reconcile import Backoff, Clock
 
@@ -43,6 +45,7 @@ class Collector:
         self._settings = settings
         self._running: dict[str, asyncio.Task[None]] = {}
         self._collectors: dict[str, ClusterCollector] = {}
+        self._failures: dict[str, str] = {}
 
     async def __aenter__(self) -> "Collector":
         return self
@@ -62,6 +65,7 @@ class Collector:
 
     async def leave(self, cluster: str) -> None:
         """Ends it. What was collected stays in the store."""
+        self._failures.pop(cluster, None)
         running = self._running.pop(cluster, None)
         if running is not None:
             running.cancel()
@@ -72,19 +76,34 @@ class Collector:
         collector = self._collectors.get(cluster)
         return collector.problems if collector else {"*": "not begun"}
 
+    def followers(self, cluster: str) -> list[KindFollower]:
+        """One for each kind of a cluster that is collected at this moment."""
+        collector = self._collectors.get(cluster)
+        return collector.followers if collector else []
+
+    def heard_at(self, cluster: str) -> float:
+        """When the cluster last answered, in seconds since 1970; 0 if it never did."""
+        collector = self._collectors.get(cluster)
+        return collector.heard_at if collector else 0.0
+
+    def progress(self, cluster: str) -> Progress:
+        return progress_of(self.followers(cluster), self._failures.get(cluster), now=self._clock.now())
+
     async def _keep(self, cluster: str, connect: Callable[[], Client]) -> None:
         failures = 0
         while True:
             began = self._clock.now()
             try:
                 await self._collect(cluster, connect)
-            except Exception:
+            except Exception as error:
                 log.exception("a cluster's collector failed", cluster=cluster)
+                self._failures[cluster] = _cause(error)
             failures = 1 if self._clock.now() - began > _PAUSES.cap else failures + 1
             await self._clock.sleep(_PAUSES.pause(failures))
 
     async def _collect(self, cluster: str, connect: Callable[[], Client]) -> None:
         stores = await self._open_stores(cluster)
+        self._failures.pop(cluster, None)
         try:
             async with connect() as client:
                 collector = ClusterCollector(client, *stores, clock=self._clock, settings=self._settings)
@@ -96,3 +115,9 @@ class Collector:
         finally:
             for writer in dict.fromkeys(stores):
                 await writer.close()
+
+
+def _cause(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) if isinstance(error, BrokenIndexError) else type(error).__name__

@@ -12,7 +12,8 @@ from contextlib import aclosing, suppress
 import msgspec
 import structlog
 
-from kairship.index import BadObjectError, BrokenIndexError, Change, Intake, Writer, revision
+from kairship.index import BadObjectError, BrokenIndexError, Change, Intake, ReplacedError, Writer, revision
+from kairship.kpanda.collector.figures import Figures
 from kairship.kube import Client, Resource
 from kairship.reconcile import (
     Backoff,
@@ -52,6 +53,7 @@ class KindFollower:
     ) -> None:
         self.resource = resource
         self.problem: str | None = "not listed yet"
+        self.figures = Figures()
         self._client = client
         self._writer = writer
         self._clock = clock
@@ -68,7 +70,9 @@ class KindFollower:
             try:
                 await self._follow()
             except* (BadObjectError, BrokenIndexError) as errors:
-                self.problem = "; ".join(str(error) for error in errors.exceptions)
+                if errors.subgroup(ReplacedError):
+                    raise  # the whole cluster is another's now
+                self._has_failed("; ".join(str(error) for error in errors.exceptions))
                 self._failures += 1
                 log.warning("a kind is not collected", kind=str(self.resource.plural), problem=self.problem)
             with suppress(BrokenIndexError):
@@ -89,6 +93,8 @@ class KindFollower:
         async with aclosing(following):
             async for step in following:
                 await steps.put(step)
+                if isinstance(step, Changed):
+                    self.figures.arrived(self._clock.now())
                 if isinstance(step, ListBegan | Listed):
                     # A list is read no faster than it is written: a page may be large, and it is this task's turn.
                     await steps.join()
@@ -111,6 +117,7 @@ class KindFollower:
                     changes, reached = [], None
                     await self._take(step)
             await self._apply(changes, reached)
+            self.figures.stored(self._clock.now(), more=not steps.empty())
             for _ in taken:
                 steps.task_done()
 
@@ -125,6 +132,7 @@ class KindFollower:
                     await self._turns.acquire()
                     self._listing = True
                 self._pages = 0
+                self.figures.lists += 1
                 await self._writer.begin(self.resource)
             case Listed(items):
                 self._pages += 1
@@ -136,11 +144,16 @@ class KindFollower:
                 await self._writer.end(self.resource, revision(reached))
                 self._end_turn()
                 self.problem = None
+                self.figures.complete(self._clock.now(), self._clock.wall().timestamp())
                 self._failures = 0
             case Interrupted(error, _):
                 self._end_turn()
-                self.problem = str(error)
+                self._has_failed(str(error))
                 await self._writer.lose(self.resource)
+
+    def _has_failed(self, problem: str) -> None:
+        self.problem = problem
+        self.figures.failed(problem, self._clock.now(), self._clock.wall().timestamp())
 
     def _end_turn(self) -> None:
         if self._listing:

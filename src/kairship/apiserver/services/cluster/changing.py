@@ -13,9 +13,7 @@ from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.part import Part
 from kairship.apiserver.services.cluster.taints import check_taints, karmada_taints, label_patch
 from kairship.apiserver.services.cluster.view import member_view
-from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership
-from kairship.apiserver.services.reach import FIELD_MANAGER, patience
-from kairship.apiserver.services.refusals import told_as_precondition
+from kairship.apiserver.services.reach import FIELD_MANAGER
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     JoinClusterRequest,
@@ -28,8 +26,10 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import AlreadyExists, Conflict, KubeError, Object, kinds
 from kairship.resources import OnRemove
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import Aborted, ApiError, FailedPrecondition, NotFound
+from kairship.rpc.own_kinds import SeenCluster, SeenInstance, SeenMembership
+from kairship.rpc.refusals import told_as_precondition
 
 _ATTEMPTS = 5
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kairship.apiserver.services.listing import Order
-from kairship.apiserver.services.selectors import field_selector, label_selector
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import (
     Cluster,
     ClusterPhase,
@@ -20,6 +18,8 @@ from kairship.gen.kairship.types.v1alpha1.selector_pb import (
     ClusterSelectorRequirement,
 )
 from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.listing import Order
+from kairship.rpc.selectors import field_selector, label_selector
 from kairship.wire import UnreadableError, read
 
 Request = ListClustersRequest | ListJoinedClustersRequest

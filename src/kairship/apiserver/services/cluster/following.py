@@ -6,8 +6,7 @@ from contextlib import aclosing
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.part import Part
 from kairship.apiserver.services.cluster.view import member_view
-from kairship.apiserver.services.own_kinds import SeenCluster, SeenMembership
-from kairship.apiserver.services.watching import Picture, Waiting, follow_in_instance, place_of, running
+from kairship.apiserver.services.watching import Picture, follow_in_instance, place_of
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     WatchJoinedClustersRequest,
@@ -17,6 +16,8 @@ from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import Object, kinds
 from kairship.reconcile import Change, Selection
 from kairship.rpc.calls import Call
+from kairship.rpc.own_kinds import SeenCluster, SeenMembership
+from kairship.rpc.waiting import Waiting, running
 
 _SYNCED = ""  # no cluster has this name
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kairship.apiserver.services.own_kinds import SeenCluster, SeenInstance, SeenMembership
 from kairship.resources import ClusterCondition, ClusterPhase, InstanceState, Reach, find_condition
+from kairship.rpc.own_kinds import SeenCluster, SeenInstance, SeenMembership
 
 
 class Registry(msgspec.Struct, frozen=True):

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from kairship.apiserver.services.own_kinds import OwnKinds, SeenCluster, SeenMembership
-from kairship.apiserver.services.reach import Reach, patience
+from kairship.apiserver.services.reach import Reach
 from kairship.kube import Object, kinds
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.own_kinds import OwnKinds, SeenCluster, SeenMembership
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

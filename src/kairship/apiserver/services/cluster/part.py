@@ -2,11 +2,11 @@
 
 from kairship.apiserver.services.cluster.joining import Registry
 from kairship.apiserver.services.cluster.members import Member, Members
-from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.reach import Reach
 from kairship.reconcile import Clock
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import NotFound
+from kairship.rpc.own_kinds import OwnKinds
 
 
 class Part:

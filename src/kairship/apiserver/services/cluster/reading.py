@@ -8,7 +8,6 @@ from kairship.apiserver.services.cluster.joining import refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.part import Part
 from kairship.apiserver.services.cluster.view import member_view, registered_view, zones_of
-from kairship.apiserver.services.listing import ALL, page_of
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     ClusterLabels,
@@ -24,6 +23,7 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.rpc.calls import Call
+from kairship.rpc.listing import ALL, page_of
 
 
 class Reading(Part):

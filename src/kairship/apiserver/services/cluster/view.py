@@ -5,9 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from kairship.apiserver.services.cluster.members import Member
-from kairship.apiserver.services.instance.view import conditions_view, metadata_view
 from kairship.apiserver.services.objects import MIRROR
-from kairship.apiserver.services.own_kinds import SeenCluster
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import (
     Cluster,
     ClusterPhase,
@@ -22,6 +20,8 @@ from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.kube.quantities import amount_of
 from kairship.resources import MembershipPhase
 from kairship.resources.cluster import ClusterResources
+from kairship.rpc.own_kinds import SeenCluster
+from kairship.rpc.views import conditions_view, metadata_view
 
 _BY_READINESS = {"True": ClusterPhase.RUNNING, "False": ClusterPhase.FAILED}
 _NOT_REACHABLE = "ClusterNotReachable"

@@ -9,15 +9,15 @@ import secrets
 
 from kairship.apiserver.services.instance.part import Part
 from kairship.apiserver.services.instance.view import instance_view
-from kairship.apiserver.services.own_kinds import SeenInstance
-from kairship.apiserver.services.reach import FIELD_MANAGER, patience
+from kairship.apiserver.services.reach import FIELD_MANAGER
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import Instance
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import AdoptInstanceRequest
 from kairship.instances.pool_sources import connection_from
 from kairship.kube import ConfigError, Object, kinds
 from kairship.resources import KUBECONFIG, NAMESPACE, DriverName
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import AlreadyExists, InvalidArgument
+from kairship.rpc.own_kinds import SeenInstance
 
 
 class Adopting(Part):

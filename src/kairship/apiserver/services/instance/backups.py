@@ -6,7 +6,6 @@ from protobuf.wkt import Empty
 
 from kairship.apiserver.services.instance.part import Part, refuse_adopted
 from kairship.apiserver.services.instance.view import backup_view, instance_view
-from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import Instance
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import (
     Backup,
@@ -20,6 +19,7 @@ from kairship.resources import instance_status as own
 from kairship.resources.instance import BackupRequest
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
+from kairship.rpc.own_kinds import SeenInstance
 
 _MOST = 64
 _ALREADY = "{name} has {most} backups, which is as many as an instance can have: delete one first"

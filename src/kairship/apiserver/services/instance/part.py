@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from kairship.apiserver.services.offers import Offers
-from kairship.apiserver.services.own_kinds import OwnKinds, SeenInstance
-from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
+from kairship.apiserver.services.reach import FIELD_MANAGER, Reach
 from kairship.kube import Conflict
 from kairship.reconcile import jittered
 from kairship.resources import DriverName
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import Aborted, FailedPrecondition
+from kairship.rpc.own_kinds import OwnKinds, SeenInstance
 
 _ATTEMPTS = 20
 _PAUSE = 0.02

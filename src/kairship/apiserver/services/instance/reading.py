@@ -5,11 +5,8 @@ from contextlib import aclosing
 
 from kairship.apiserver.services.feeds import follow_kind
 from kairship.apiserver.services.instance.part import Part
-from kairship.apiserver.services.instance.view import instance_view, seconds, state_of, view_for
-from kairship.apiserver.services.listing import Order, page_of
+from kairship.apiserver.services.instance.view import instance_view, state_of, view_for
 from kairship.apiserver.services.objects import as_json
-from kairship.apiserver.services.own_kinds import SeenInstance
-from kairship.apiserver.services.reach import patience
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     GetInstanceJSONRequest,
     GetInstanceJSONResponse,
@@ -26,7 +23,10 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     GetInstanceKarmadaConfigResponse,
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.listing import Order, page_of
+from kairship.rpc.own_kinds import SeenInstance
+from kairship.rpc.views import seconds
 
 ORDER: Order[SeenInstance] = Order(
     name=lambda seen: seen.metadata.name,

@@ -9,7 +9,6 @@ from typing import Any
 from protobuf.wkt import Empty
 
 from kairship.apiserver.services.instance.part import Part, refuse_adopted
-from kairship.apiserver.services.own_kinds import SeenInstance
 from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     DeschedulerTimeout,
     FailoverTimeout,
@@ -25,6 +24,7 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
 )
 from kairship.resources.instance import Descheduler, Failover
 from kairship.rpc.calls import Call
+from kairship.rpc.own_kinds import SeenInstance
 
 NO_EVICTION_TIMEOUT = (
     "failoverEvictionTimeout has no effect: Karmada v1.18 has no such setting. How long a workload stays on a "

@@ -1,10 +1,7 @@
 """Instances as callers see them. Pure functions."""
 
-import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from kairship.apiserver.services.objects import LAST_APPLIED
-from kairship.apiserver.services.own_kinds import SeenInstance, SeenMetadata
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     HostCluster,
     Instance,
@@ -16,10 +13,11 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     ResourceSummary,
 )
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
-from kairship.gen.kairship.types.v1alpha1.metadata_pb import Condition, ObjectMeta, OwnerReference
-from kairship.resources import Condition as OwnCondition
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.resources import InstanceState, Reach, ReadyCount
 from kairship.resources import instance_status as own
+from kairship.rpc.own_kinds import SeenInstance
+from kairship.rpc.views import conditions_view, metadata_view, seconds
 
 
 def instance_view(seen: SeenInstance) -> Instance:
@@ -77,39 +75,6 @@ def backup_view(backup: own.Backup) -> Backup:
         size=backup.size_bytes,
         message=backup.message,
     )
-
-
-def metadata_view(seen: SeenMetadata) -> ObjectMeta:
-    deleted = dt.datetime.fromisoformat(seen.deletion_timestamp) if seen.deletion_timestamp else None
-    annotations = {key: value for key, value in (seen.annotations or {}).items() if key != LAST_APPLIED}
-    return ObjectMeta(
-        name=seen.name,
-        uid=seen.uid,
-        resource_version=seen.resource_version,
-        creation_timestamp=seconds(seen.creation_timestamp),
-        deletion_timestamp=seconds(deleted),
-        labels=dict(seen.labels or {}),
-        annotations=annotations,
-        owner_references=[OwnerReference(uid=each.uid, controller=each.controller) for each in seen.owner_references],
-        finalizers=list(seen.finalizers),
-    )
-
-
-def conditions_view(conditions: Iterable[OwnCondition]) -> list[Condition]:
-    return [
-        Condition(
-            type=each.type,
-            status=each.status,
-            reason=each.reason,
-            message=each.message,
-            last_transition_time=each.last_transition_time.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
-        for each in sorted(conditions, key=lambda condition: condition.type)
-    ]
-
-
-def seconds(time: dt.datetime | None) -> int:
-    return int(time.timestamp()) if time else 0
 
 
 def _summary(summary: own.Summary) -> InstanceStatusSummary:

@@ -11,9 +11,7 @@ from kairship.apiserver.services.instance.part import Part, refuse_adopted
 from kairship.apiserver.services.instance.view import instance_view
 from kairship.apiserver.services.manifests import read_manifest
 from kairship.apiserver.services.objects import as_json
-from kairship.apiserver.services.own_kinds import SeenInstance
-from kairship.apiserver.services.reach import FIELD_MANAGER, patience
-from kairship.apiserver.services.refusals import told_as_precondition
+from kairship.apiserver.services.reach import FIELD_MANAGER
 from kairship.apiserver.services.replacing import replace
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     CreateInstanceRequest,
@@ -23,11 +21,13 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     UpdateInstanceResponse,
 )
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import UpgradeInstanceRequest
-from kairship.kube import KubeError, kinds
+from kairship.kube import KubeError, Object, kinds
 from kairship.reconcile import MetadataOnly
 from kairship.resources import DriverName, is_older
-from kairship.rpc.calls import Call
-from kairship.rpc.errors import FailedPrecondition, NotFound, Unavailable
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.errors import FailedPrecondition, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.own_kinds import SeenInstance
+from kairship.rpc.refusals import told_as_precondition
 
 _NAMED = 5
 
@@ -46,9 +46,22 @@ class Writing(Part):
     async def update_instance(self, request: UpdateInstanceRequest, call: Call) -> UpdateInstanceResponse:
         instances = self._own.instances
         manifest = await read_manifest(request.data, instances.resource, name=request.name)
+        if not call.sight.reach.everywhere:
+            await self._refuse_other_credential(manifest, call)
         replaced = await replace(self._own.client, instances.resource, manifest, call)
         await instances.written(request.name, replaced["metadata"]["resourceVersion"], call)
         return UpdateInstanceResponse(data=as_json(replaced))
+
+    async def _refuse_other_credential(self, manifest: Object, call: Call) -> None:
+        """The Secret of another instance would lead whoever may change this one into that one."""
+        name = manifest["metadata"]["name"]
+        current = (await self._own.instances.require_latest(name, call)).spec.kubeconfig_secret
+        wanted = (manifest.get("spec") or {}).get("kubeconfigSecret")
+        if wanted != ({"name": current.name} if current else None):
+            raise PermissionDenied(
+                "which Karmada an instance leads to is decided by those who may change every instance: "
+                "leave spec.kubeconfigSecret as it is"
+            )
 
     async def upgrade_instance(self, request: UpgradeInstanceRequest, call: Call) -> Instance:
         def change(current: SeenInstance) -> dict[str, str] | None:

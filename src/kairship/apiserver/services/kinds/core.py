@@ -3,7 +3,6 @@
 from typing import Any
 
 from kairship.apiserver.services.kinds import events, pods
-from kairship.apiserver.services.listing import Order, Window, is_descending
 from kairship.apiserver.services.resources import Operations, Query
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.gen.kairship.core.v1alpha1.event_pb import (
@@ -21,6 +20,7 @@ from kairship.gen.kairship.core.v1alpha1.pod_pb import (
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.kube import Object, Resource, kinds
 from kairship.rpc.calls import Call
+from kairship.rpc.listing import Order, Window, is_descending
 
 
 class CoreService:

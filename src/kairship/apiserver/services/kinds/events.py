@@ -5,14 +5,13 @@ from contextlib import aclosing
 
 import msgspec
 
-from kairship.apiserver.services.listing import Order
 from kairship.apiserver.services.objects import MIRROR
-from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.apiserver.services.resources.reader import Binding
 from kairship.gen.kairship.core.v1alpha1.event_pb import Event, EventType, ListEventsRequest
 from kairship.kube import Client, Object, kinds
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.listing import Order
 from kairship.rpc.sight import Visible
 
 

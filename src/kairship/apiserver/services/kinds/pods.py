@@ -3,9 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from kairship.apiserver.services.listing import Order
 from kairship.apiserver.services.objects import MIRROR
-from kairship.apiserver.services.reach import InMember, patience
+from kairship.apiserver.services.reach import InMember
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.gen.kairship.core.v1alpha1.pod_pb import ListPodsForMemberClusterRequest, Pod, PodStatus
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
@@ -13,8 +12,9 @@ from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Client, Object, Resource, kinds
 from kairship.kube.quantities import amount_of
 from kairship.reconcile import MetadataOnly
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import InvalidArgument
+from kairship.rpc.listing import Order
 
 Kind = ListPodsForMemberClusterRequest.Kind
 

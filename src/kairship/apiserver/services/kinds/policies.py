@@ -9,7 +9,6 @@ import msgspec
 from protobuf import Message
 
 from kairship.apiserver.services.objects import metadata_view
-from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources import Kind
 from kairship.apiserver.services.resources.kind import Guard, Placed, Predicate, View
 from kairship.apiserver.services.resources.reader import Binding
@@ -18,7 +17,7 @@ from kairship.gen.kairship.policy.v1alpha1.overriders_pb import JSON, PlaintextO
 from kairship.gen.kairship.policy.v1alpha1.propagation_pb import ClusterPropagationPolicy, PropagationPolicy
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Client, Object, Resource, kinds
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import FailedPrecondition
 from kairship.wire import Mirror
 

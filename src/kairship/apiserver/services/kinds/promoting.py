@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from kairship.apiserver.services.objects import LAST_APPLIED
-from kairship.apiserver.services.reach import FIELD_MANAGER, InMember, patience
-from kairship.apiserver.services.refusals import told_as_mistake
+from kairship.apiserver.services.reach import FIELD_MANAGER, InMember
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
 from kairship.kube import AlreadyExists as Exists
 from kairship.kube import Client, KubeError, Object, Resource, kinds
 from kairship.kube import NotFound as Missing
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import AlreadyExists, FailedPrecondition, NotFound
+from kairship.rpc.refusals import told_as_mistake
+from kairship.rpc.views import LAST_APPLIED
 
 _MANAGED = "karmada.io/managed"
 _NOT_TAKEN = (LAST_APPLIED, "deployment.kubernetes.io/revision")

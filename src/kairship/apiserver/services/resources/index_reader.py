@@ -15,7 +15,6 @@ import msgspec
 import structlog
 
 from kairship import index
-from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources.reader import (
     MOST,
     Binding,
@@ -29,7 +28,7 @@ from kairship.apiserver.services.resources.reader import (
 )
 from kairship.index import BadSelectorError, BrokenIndexError, Current, Moment, PassThrough, Sort, Written
 from kairship.kube import Object, Resource, kinds
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 
 T = TypeVar("T")
 

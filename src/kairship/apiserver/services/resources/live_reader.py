@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from kairship.apiserver.services.reach import InMember, Reach, patience
+from kairship.apiserver.services.reach import InMember, Reach
 from kairship.apiserver.services.resources.reader import (
     MOST,
     Binding,
@@ -20,7 +20,7 @@ from kairship.apiserver.services.resources.reader import (
     refuse_too_many,
 )
 from kairship.kube import Client, NotFound, Object, Resource, kinds
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 
 _PAGE = 250
 _ONE_BY_ONE = 25

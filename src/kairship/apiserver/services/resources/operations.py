@@ -10,11 +10,9 @@ from typing import Any
 from protobuf import DescFieldValueMessage, Message
 from protobuf.wkt import Empty
 
-from kairship.apiserver.services.listing import Order, Window, is_descending
 from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.objects import as_json
-from kairship.apiserver.services.reach import FIELD_MANAGER, Reach, patience
-from kairship.apiserver.services.refusals import told_as_mistake, told_as_precondition
+from kairship.apiserver.services.reach import FIELD_MANAGER, Reach
 from kairship.apiserver.services.replacing import replace
 from kairship.apiserver.services.resources.kind import NOWHERE, Action, Kind
 from kairship.apiserver.services.resources.placing import placements
@@ -23,7 +21,9 @@ from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.index import Sort
 from kairship.kube import Object
 from kairship.reconcile import Clock
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.listing import Order, Window, is_descending
+from kairship.rpc.refusals import told_as_mistake, told_as_precondition
 from kairship.wire import Method
 
 # Objects that the instance placed in a member are not the member's own.

@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kairship.apiserver.services.listing import Window
 from kairship.apiserver.services.resources.kind import Predicate
 from kairship.index import Sort
 from kairship.kube import Object, Resource
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import ResourceExhausted
+from kairship.rpc.listing import Window
 from kairship.rpc.sight import Visible
 
 

@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 from protobuf import Message
 
-from kairship.apiserver.services.reach import patience
 from kairship.apiserver.services.resources.kind import NOWHERE, Kind, Placed
 from kairship.apiserver.services.resources.operations import Operations, enclosed
 from kairship.apiserver.services.resources.placing import placed
 from kairship.apiserver.services.resources.reader import Binding
-from kairship.apiserver.services.watching import Picture, Place, follow_in_instance, running
+from kairship.apiserver.services.watching import Picture, Place, follow_in_instance
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import NotFound, Object, Resource, kinds
 from kairship.reconcile import Selection
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.waiting import running
 from kairship.wire import Method
 
 _AHEAD = 32

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from kairship.apiserver.services.own_kinds import SeenCluster, SeenMembership
 from kairship.index import Scope
 from kairship.resources import is_reserved
 from kairship.resources.cluster import VIRTUAL_PREFIX
+from kairship.rpc.own_kinds import SeenCluster, SeenMembership
 from kairship.rpc.sight import Sight
 
 

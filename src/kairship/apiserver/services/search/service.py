@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from kairship.apiserver.services.own_kinds import OwnKinds
 from kairship.apiserver.services.search.finding import find
 from kairship.apiserver.services.search.following import Following
 from kairship.apiserver.services.search.places import Place, places
@@ -16,6 +15,7 @@ from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
 from kairship.index.opening import IndexAccess, Opened
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import Unavailable
+from kairship.rpc.own_kinds import OwnKinds
 
 
 class SearchService:

@@ -5,9 +5,7 @@ import itertools
 from collections.abc import Iterable
 
 from kairship.apiserver.authorisation import no_instance
-from kairship.apiserver.services.listing import Order, page_of
-from kairship.apiserver.services.own_kinds import OwnKinds
-from kairship.apiserver.services.reach import Reach, patience
+from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.services.workspace.global_management import GlobalManagement, Held, Holding
 from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import Workspace
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
@@ -29,8 +27,10 @@ from kairship.gen.kairship.workspace.v1alpha1.workspace_pb import (
 )
 from kairship.kube import KubeError, kinds
 from kairship.reconcile import MetadataOnly
-from kairship.rpc.calls import Call
+from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound
+from kairship.rpc.listing import Order, page_of
+from kairship.rpc.own_kinds import OwnKinds
 
 _WORKSPACES: Order[Workspace] = Order(name=lambda found: found.name, created=lambda found: found.created_at)
 _INSTANCES: Order[str] = Order(name=lambda name: name, created=lambda name: name)
@@ -70,7 +70,7 @@ class WorkspaceService:
                 raise no_instance(request.instance)
             instances = [request.instance]
         lists = await asyncio.gather(*(self._namespaces(instance, call) for instance in instances))
-        found = [held for held in itertools.chain.from_iterable(lists) if request.namespace in held[1]]
+        found = [held for held in itertools.chain(*lists) if request.namespace in held[1]]
         items, pagination = page_of(found, _NAMESPACES, request)
         holdings = await self._management.holdings(call) if items else {}
         return ListNamespaceInstancesResponse(

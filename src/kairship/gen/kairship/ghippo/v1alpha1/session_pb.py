@@ -374,7 +374,7 @@ class RefreshTokenRequest(Message[_RefreshTokenRequestFields]):
 
         refresh_token: str
 
-_LogoutRequestFields: TypeAlias = NoReturn
+_LogoutRequestFields: TypeAlias = Literal["redirect_uri"]
 
 class LogoutRequest(Message[_LogoutRequestFields]):
     """
@@ -383,16 +383,60 @@ class LogoutRequest(Message[_LogoutRequestFields]):
     ```proto
     message kairship.ghippo.v1alpha1.LogoutRequest
     ```
+
+    Attributes:
+        redirect_uri:
+            Where the identity provider shall send the browser back to. It must be one of those that it is set up with.
+
+            ```proto
+            string redirect_uri = 1;
+            ```
     """
 
-    __slots__ = ()
+    __slots__ = ("redirect_uri",)
 
     if TYPE_CHECKING:
 
         def __init__(
             self,
+            *,
+            redirect_uri: str = "",
         ) -> None:
             pass
+
+        redirect_uri: str
+
+_LogoutResponseFields: TypeAlias = Literal["provider_logout_url"]
+
+class LogoutResponse(Message[_LogoutResponseFields]):
+    """
+    What is left to be done.
+
+    ```proto
+    message kairship.ghippo.v1alpha1.LogoutResponse
+    ```
+
+    Attributes:
+        provider_logout_url:
+            The address of the identity provider at which the session there is ended. Empty if there is none.
+
+            ```proto
+            string provider_logout_url = 1;
+            ```
+    """
+
+    __slots__ = ("provider_logout_url",)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            provider_logout_url: str = "",
+        ) -> None:
+            pass
+
+        provider_logout_url: str
 
 _BeginDeviceLoginRequestFields: TypeAlias = Literal["device"]
 
@@ -554,7 +598,7 @@ class ApproveDeviceLoginRequest(Message[_ApproveDeviceLoginRequestFields]):
 
 
 _DESC = file_desc(
-    b'\n&kairship/ghippo/v1alpha1/session.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a#kairship/ghippo/v1alpha1/user.proto"V\n\x0cLoginRequest\x12\x1e\n\x04name\x18\x01 \x01(\tR\x04nameB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12&\n\x08password\x18\x02 \x01(\tR\x08passwordB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"\xee\x01\n\rLoginResponse\x12\x14\n\x05token\x18\x01 \x01(\tR\x05token\x12\x1d\n\nexpires_at\x18\x02 \x01(\x03R\texpiresAt\x12#\n\rrefresh_token\x18\x03 \x01(\tR\x0crefreshToken\x12\x1d\n\ncsrf_token\x18\x04 \x01(\tR\tcsrfToken\x120\n\x14must_change_password\x18\x05 \x01(\x08R\x12mustChangePassword\x122\n\x04user\x18\x06 \x01(\x0b2\x1e.kairship.ghippo.v1alpha1.UserR\x04user"\x18\n\x16GetLoginOptionsRequest"a\n\x17GetLoginOptionsResponse\x12F\n\tproviders\x18\x01 \x03(\x0b2(.kairship.ghippo.v1alpha1.ProviderOptionR\tproviders"G\n\x0eProviderOption\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12!\n\x0cdisplay_name\x18\x02 \x01(\tR\x0bdisplayName"q\n\x19BeginProviderLoginRequest\x12%\n\x08provider\x18\x01 \x01(\tR\x08providerB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12-\n\x0credirect_uri\x18\x02 \x01(\tR\x0bredirectUriB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"_\n\x1aBeginProviderLoginResponse\x12+\n\x11authorization_url\x18\x01 \x01(\tR\x10authorizationUrl\x12\x14\n\x05state\x18\x02 \x01(\tR\x05state"\x85\x01\n\x1aFinishProviderLoginRequest\x12%\n\x08provider\x18\x01 \x01(\tR\x08providerB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12 \n\x05state\x18\x02 \x01(\tR\x05stateB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12\x1e\n\x04code\x18\x03 \x01(\tR\x04codeB\n\xbaH\x07r\x05\x10\x01\x18\x80 "F\n\x13RefreshTokenRequest\x12/\n\rrefresh_token\x18\x01 \x01(\tR\x0crefreshTokenB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"\x0f\n\rLogoutRequest";\n\x17BeginDeviceLoginRequest\x12 \n\x06device\x18\x01 \x01(\tR\x06deviceB\x08\xbaH\x05r\x03\x18\x80\x01"\x93\x01\n\x18BeginDeviceLoginResponse\x12\x1f\n\x0bdevice_code\x18\x01 \x01(\tR\ndeviceCode\x12\x1b\n\tuser_code\x18\x02 \x01(\tR\x08userCode\x12\x1d\n\nexpires_in\x18\x03 \x01(\x05R\texpiresIn\x12\x1a\n\x08interval\x18\x04 \x01(\x05R\x08interval"G\n\x18FinishDeviceLoginRequest\x12+\n\x0bdevice_code\x18\x01 \x01(\tR\ndeviceCodeB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"^\n\x19ApproveDeviceLoginRequest\x12\'\n\tuser_code\x18\x01 \x01(\tR\x08userCodeB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12\x18\n\x07approve\x18\x02 \x01(\x08R\x07approve2\xe1\r\n\x08Sessions\x12\xa5\x01\n\x05Login\x12&.kairship.ghippo.v1alpha1.LoginRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"K\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02#:\x01*"\x1e/apis/ghippo.io/v1alpha1/login\x12\xc5\x01\n\x0fGetLoginOptions\x120.kairship.ghippo.v1alpha1.GetLoginOptionsRequest\x1a1.kairship.ghippo.v1alpha1.GetLoginOptionsResponse"M\x8a\xce\x18\x13ghippo.sessions.get\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02(\x12&/apis/ghippo.io/v1alpha1/login-options\x12\xdd\x01\n\x12BeginProviderLogin\x123.kairship.ghippo.v1alpha1.BeginProviderLoginRequest\x1a4.kairship.ghippo.v1alpha1.BeginProviderLoginResponse"\\\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024:\x01*"//apis/ghippo.io/v1alpha1/login/{provider}:begin\x12\xd3\x01\n\x13FinishProviderLogin\x124.kairship.ghippo.v1alpha1.FinishProviderLoginRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"]\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x025:\x01*"0/apis/ghippo.io/v1alpha1/login/{provider}:finish\x12\xbb\x01\n\x0cRefreshToken\x12-.kairship.ghippo.v1alpha1.RefreshTokenRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"S\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02+:\x01*"&/apis/ghippo.io/v1alpha1/refresh-token\x12\x93\x01\n\x06Logout\x12\'.kairship.ghippo.v1alpha1.LogoutRequest\x1a\x16.google.protobuf.Empty"H\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02$:\x01*"\x1f/apis/ghippo.io/v1alpha1/logout\x12\xce\x01\n\x10BeginDeviceLogin\x121.kairship.ghippo.v1alpha1.BeginDeviceLoginRequest\x1a2.kairship.ghippo.v1alpha1.BeginDeviceLoginResponse"S\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02+:\x01*"&/apis/ghippo.io/v1alpha1/device-logins\x12\xcc\x01\n\x11FinishDeviceLogin\x122.kairship.ghippo.v1alpha1.FinishDeviceLoginRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"Z\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x022:\x01*"-/apis/ghippo.io/v1alpha1/device-logins:finish\x12\xba\x01\n\x12ApproveDeviceLogin\x123.kairship.ghippo.v1alpha1.ApproveDeviceLoginRequest\x1a\x16.google.protobuf.Empty"W\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x023:\x01*"./apis/ghippo.io/v1alpha1/device-logins:approveb\x06proto3',
+    b'\n&kairship/ghippo/v1alpha1/session.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a#kairship/ghippo/v1alpha1/user.proto"V\n\x0cLoginRequest\x12\x1e\n\x04name\x18\x01 \x01(\tR\x04nameB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12&\n\x08password\x18\x02 \x01(\tR\x08passwordB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"\xee\x01\n\rLoginResponse\x12\x14\n\x05token\x18\x01 \x01(\tR\x05token\x12\x1d\n\nexpires_at\x18\x02 \x01(\x03R\texpiresAt\x12#\n\rrefresh_token\x18\x03 \x01(\tR\x0crefreshToken\x12\x1d\n\ncsrf_token\x18\x04 \x01(\tR\tcsrfToken\x120\n\x14must_change_password\x18\x05 \x01(\x08R\x12mustChangePassword\x122\n\x04user\x18\x06 \x01(\x0b2\x1e.kairship.ghippo.v1alpha1.UserR\x04user"\x18\n\x16GetLoginOptionsRequest"a\n\x17GetLoginOptionsResponse\x12F\n\tproviders\x18\x01 \x03(\x0b2(.kairship.ghippo.v1alpha1.ProviderOptionR\tproviders"G\n\x0eProviderOption\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12!\n\x0cdisplay_name\x18\x02 \x01(\tR\x0bdisplayName"q\n\x19BeginProviderLoginRequest\x12%\n\x08provider\x18\x01 \x01(\tR\x08providerB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12-\n\x0credirect_uri\x18\x02 \x01(\tR\x0bredirectUriB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"_\n\x1aBeginProviderLoginResponse\x12+\n\x11authorization_url\x18\x01 \x01(\tR\x10authorizationUrl\x12\x14\n\x05state\x18\x02 \x01(\tR\x05state"\x85\x01\n\x1aFinishProviderLoginRequest\x12%\n\x08provider\x18\x01 \x01(\tR\x08providerB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12 \n\x05state\x18\x02 \x01(\tR\x05stateB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12\x1e\n\x04code\x18\x03 \x01(\tR\x04codeB\n\xbaH\x07r\x05\x10\x01\x18\x80 "F\n\x13RefreshTokenRequest\x12/\n\rrefresh_token\x18\x01 \x01(\tR\x0crefreshTokenB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"<\n\rLogoutRequest\x12+\n\x0credirect_uri\x18\x01 \x01(\tR\x0bredirectUriB\x08\xbaH\x05r\x03\x18\x80\x08"@\n\x0eLogoutResponse\x12.\n\x13provider_logout_url\x18\x01 \x01(\tR\x11providerLogoutUrl";\n\x17BeginDeviceLoginRequest\x12 \n\x06device\x18\x01 \x01(\tR\x06deviceB\x08\xbaH\x05r\x03\x18\x80\x01"\x93\x01\n\x18BeginDeviceLoginResponse\x12\x1f\n\x0bdevice_code\x18\x01 \x01(\tR\ndeviceCode\x12\x1b\n\tuser_code\x18\x02 \x01(\tR\x08userCode\x12\x1d\n\nexpires_in\x18\x03 \x01(\x05R\texpiresIn\x12\x1a\n\x08interval\x18\x04 \x01(\x05R\x08interval"G\n\x18FinishDeviceLoginRequest\x12+\n\x0bdevice_code\x18\x01 \x01(\tR\ndeviceCodeB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"^\n\x19ApproveDeviceLoginRequest\x12\'\n\tuser_code\x18\x01 \x01(\tR\x08userCodeB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12\x18\n\x07approve\x18\x02 \x01(\x08R\x07approve2\xf3\r\n\x08Sessions\x12\xa5\x01\n\x05Login\x12&.kairship.ghippo.v1alpha1.LoginRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"K\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02#:\x01*"\x1e/apis/ghippo.io/v1alpha1/login\x12\xc5\x01\n\x0fGetLoginOptions\x120.kairship.ghippo.v1alpha1.GetLoginOptionsRequest\x1a1.kairship.ghippo.v1alpha1.GetLoginOptionsResponse"M\x8a\xce\x18\x13ghippo.sessions.get\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02(\x12&/apis/ghippo.io/v1alpha1/login-options\x12\xdd\x01\n\x12BeginProviderLogin\x123.kairship.ghippo.v1alpha1.BeginProviderLoginRequest\x1a4.kairship.ghippo.v1alpha1.BeginProviderLoginResponse"\\\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024:\x01*"//apis/ghippo.io/v1alpha1/login/{provider}:begin\x12\xd3\x01\n\x13FinishProviderLogin\x124.kairship.ghippo.v1alpha1.FinishProviderLoginRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"]\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x025:\x01*"0/apis/ghippo.io/v1alpha1/login/{provider}:finish\x12\xbb\x01\n\x0cRefreshToken\x12-.kairship.ghippo.v1alpha1.RefreshTokenRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"S\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02+:\x01*"&/apis/ghippo.io/v1alpha1/refresh-token\x12\xa5\x01\n\x06Logout\x12\'.kairship.ghippo.v1alpha1.LogoutRequest\x1a(.kairship.ghippo.v1alpha1.LogoutResponse"H\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02$:\x01*"\x1f/apis/ghippo.io/v1alpha1/logout\x12\xce\x01\n\x10BeginDeviceLogin\x121.kairship.ghippo.v1alpha1.BeginDeviceLoginRequest\x1a2.kairship.ghippo.v1alpha1.BeginDeviceLoginResponse"S\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02+:\x01*"&/apis/ghippo.io/v1alpha1/device-logins\x12\xcc\x01\n\x11FinishDeviceLogin\x122.kairship.ghippo.v1alpha1.FinishDeviceLoginRequest\x1a\'.kairship.ghippo.v1alpha1.LoginResponse"Z\x8a\xce\x18\x16ghippo.sessions.create\x90\xce\x18\x06\xa0\xce\x18\x01\x82\xd3\xe4\x93\x022:\x01*"-/apis/ghippo.io/v1alpha1/device-logins:finish\x12\xba\x01\n\x12ApproveDeviceLogin\x123.kairship.ghippo.v1alpha1.ApproveDeviceLoginRequest\x1a\x16.google.protobuf.Empty"W\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x023:\x01*"./apis/ghippo.io/v1alpha1/device-logins:approveb\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),
@@ -574,6 +618,7 @@ _DESC = file_desc(
         "FinishProviderLoginRequest": FinishProviderLoginRequest,
         "RefreshTokenRequest": RefreshTokenRequest,
         "LogoutRequest": LogoutRequest,
+        "LogoutResponse": LogoutResponse,
         "BeginDeviceLoginRequest": BeginDeviceLoginRequest,
         "BeginDeviceLoginResponse": BeginDeviceLoginResponse,
         "FinishDeviceLoginRequest": FinishDeviceLoginRequest,

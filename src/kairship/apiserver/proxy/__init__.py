@@ -1,0 +1,13 @@
+"""The native proxy: the Kubernetes API of an instance, and of its members, for kubectl, helm and client-go.
+
+    target       which instance and member a path leads to, and the path there
+    asking       a request as Kubernetes' own authorisers see it
+    headers      what is passed on, and what comes back
+    rights       who may come in, and who they are inside
+    statuses     errors in the words of Kubernetes
+    tunnel       exec, attach and port-forward: bytes both ways
+    proxy        all of it, one request at a time
+
+Whatever is passed on is done in the person's name: the instance's own RBAC has the last word, and its audit knows who
+it was. Nothing of what the person showed us, neither token nor cookie, ever leaves.
+"""

@@ -1,0 +1,268 @@
+"""One request of a Kubernetes client, from its first byte to its last.
+
+    authentication → what it asks for → rights → its turn among callers → passed on in the caller's name → back
+
+Replies are passed on as they come, piece by piece: a slow reader slows its source, and nothing is held here. A reply
+that breaks off is broken off for the caller too, never ended as if it were whole. Redirects are not followed and not
+passed on. Streams are ended by us when their caller loses the right to them: the instance would leave them running.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from kairship.apiserver.admission import Admission, CallerId
+from kairship.apiserver.authentication import Authenticator
+from kairship.apiserver.authorisation import require_same_page
+from kairship.apiserver.bodies import Bodies
+from kairship.apiserver.limits import Limits
+from kairship.apiserver.proxy import headers, replies
+from kairship.apiserver.proxy.asking import asked
+from kairship.apiserver.proxy.auditing import ProxyAudit
+from kairship.apiserver.proxy.figures import Figures
+from kairship.apiserver.proxy.passing import Passing
+from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
+from kairship.apiserver.proxy.target import Target
+from kairship.apiserver.proxy.tunnel import Tunnel
+from kairship.apiserver.streams import Streams
+from kairship.instances.pool import NotConnected, Reason
+from kairship.kube import Client, Refused
+from kairship.rpc.calls import Caller, Envelope
+from kairship.rpc.errors import ApiError, Internal, NotFound, Unavailable, of_exception
+
+_LAST_WORDS = 5.0
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+
+log = structlog.get_logger("kairship.proxy")
+
+
+class Instances(Protocol):
+    def instance(self, name: str) -> Client: ...
+
+
+class Vouching(Protocol):
+    def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
+        """Why somebody who was authenticated must not go on."""
+        ...
+
+
+class Behind(msgspec.Struct, frozen=True, kw_only=True):
+    """What the proxy leads to, who may go there, and where it is written down."""
+
+    instances: Instances
+    rights: ProxyRights
+    callers: Vouching
+    audit: ProxyAudit
+
+
+class Proxy:
+    def __init__(
+        self,
+        behind: Behind,
+        *,
+        authenticator: Authenticator,
+        admission: Admission,
+        streams: Streams,
+        limits: Limits,
+        figures: Figures,
+    ) -> None:
+        self._instances = behind.instances
+        self._rights = behind.rights
+        self._callers = behind.callers
+        self._audit = behind.audit
+        self._authenticator = authenticator
+        self._admission = admission
+        self._streams = streams
+        self._limits = limits
+        self._bodies = Bodies(limits)
+        self._figures = figures
+
+    async def handle(
+        self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope
+    ) -> web.StreamResponse:
+        """Whatever happens is the reply; nothing is raised but cancellation."""
+        started = time.monotonic()
+        response: web.StreamResponse | None = None
+        passing: Passing | None = None
+        try:
+            passing = await self._let_in(request, target, query, envelope)
+            response = await self._audited(passing)
+        except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
+            told = of_exception(error, request_id=envelope.request_id)
+            if isinstance(told, Internal):
+                log.error("defect", request_id=envelope.request_id, error=type(error).__qualname__)
+            response = replies.refusal(told, envelope.request_id)
+        finally:
+            status = response.status if response is not None else 499
+            verb = passing.verb if passing is not None else "other"
+            seconds = time.monotonic() - started
+            self._figures.count(verb, replies.INSTANCE, status, seconds)
+            log.info(
+                "request",
+                request_id=envelope.request_id,
+                caller=passing.caller.id if passing else None,
+                origin=envelope.origin,
+                instance=target.instance,
+                cluster=target.cluster,
+                method=request.method,
+                path=target.path,
+                status=status,
+                seconds=round(seconds, 6),
+            )
+        return response
+
+    async def _let_in(self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope) -> Passing:
+        caller = await self._authenticator.authenticate(envelope)
+        if envelope.csrf is not None:
+            require_same_page(caller, envelope.csrf)
+        headers.require_oneself(request.headers)
+        headers.require_own_page(request.headers)
+        parameters = dict(parse_qsl(query, keep_blank_values=True))
+        wanted = asked(request.method, target.path, parameters)
+        try:
+            if objection := self._callers.objection_to(caller, delicate=is_delicate(wanted)):
+                raise objection
+            admitted = self._rights.admit(caller, target, wanted)
+        except ApiError as error:
+            self._audit.refused(caller, target, wanted, envelope, error.http_status)
+            raise
+        return Passing(
+            request=request,
+            target=target,
+            asked=wanted,
+            parameters=parameters,
+            query=query,
+            caller=caller,
+            admitted=admitted,
+            envelope=envelope,
+        )
+
+    async def _audited(self, passing: Passing) -> web.StreamResponse:
+        begun = await self._audit.before(passing.caller, passing.target, passing.asked, passing.envelope)
+        if begun is None:
+            return await self._serve(passing)
+        status = 499  # unless it ends otherwise
+        try:
+            response = await self._serve(passing)
+            status = response.status
+        except Exception as error:
+            status = of_exception(error).http_status
+            raise
+        finally:
+            self._audit.after(begun, status)
+        return response
+
+    async def _serve(self, passing: Passing) -> web.StreamResponse:
+        request = passing.request
+        if request.method not in _METHODS:
+            return replies.refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
+        if request.headers.get("Upgrade"):
+            async with self._stream(passing):
+                return await self._tunnel(passing)
+        turn: AbstractAsyncContextManager[None] = self._stream(passing) if passing.lasts else self._turn(passing)
+        async with turn, self._bodies.received(request) as body:
+            return await self._pass_on(passing, body)
+
+    async def _pass_on(self, passing: Passing, body: bytes) -> web.StreamResponse:
+        client = self._client(passing)
+        going = headers.going_there(passing.request.headers)
+        going["X-Request-Id"] = passing.envelope.request_id
+        # A watch that is to begin with what there is may take its time to begin.
+        patience = self._limits.write_seconds if passing.lasts else self._limits.read_seconds
+        async with client.stream(
+            passing.request.method,
+            passing.upstream,
+            body=body if passing.request.body_exists else None,
+            headers=going,
+            timeout=patience,
+        ) as upstream:
+            if 300 <= upstream.status < 400 and upstream.status != 304:
+                raise Unavailable("the cluster behind this answered with a redirect, which is not followed")
+            response = web.StreamResponse(status=upstream.status, headers=headers.coming_back(upstream.headers))
+            replies.mark(response, passing.envelope.request_id)
+            try:
+                await response.prepare(passing.request)
+                async for chunk in upstream.chunks(inactivity_timeout=passing.longest_silence):
+                    await self._write(response, chunk)
+                await response.write_eof()
+            except BaseException:
+                # Ended in order, it would look whole.
+                if passing.request.transport is not None:
+                    passing.request.transport.abort()
+                raise
+            return response
+
+    async def _write(self, response: web.StreamResponse, chunk: bytes) -> None:
+        async with asyncio.timeout(self._limits.stalled_seconds):
+            await response.write(chunk)
+
+    async def _tunnel(self, passing: Passing) -> web.StreamResponse:
+        client = self._client(passing)
+        going = headers.upgrade_going_there(passing.request.headers)
+        going["X-Request-Id"] = passing.envelope.request_id
+        answer = await client.upgrade(
+            passing.request.method, passing.upstream, headers=going, timeout=self._limits.read_seconds
+        )
+        if isinstance(answer, Refused):
+            return replies.refused_upgrade(answer, passing.envelope.request_id)
+        near = passing.request.transport
+        if near is None or near.is_closing():
+            answer.abort()
+            raise Unavailable("the caller went away")
+        tunnel = Tunnel(passing.request.protocol)
+        try:
+            back = headers.upgrade_coming_back(answer.headers, passing.request.headers["Upgrade"])
+            near.write(replies.switching(back))
+            near.set_protocol(tunnel.near)
+            tunnel.near.connection_made(near)
+            answer.hand_over(tunnel.far)
+            await tunnel.ended.wait()
+        except BaseException:
+            tunnel.abort()
+            raise
+        asyncio.get_running_loop().call_later(_LAST_WORDS, tunnel.abort)
+        return web.Response(status=101)
+
+    def _client(self, passing: Passing) -> Client:
+        try:
+            client = self._instances.instance(passing.target.instance)
+        except NotConnected as refusal:
+            if refusal.reason is Reason.UNKNOWN:
+                raise NotFound(f"there is no instance {passing.target.instance}") from None
+            raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
+        return client.impersonating(passing.admitted.identity)
+
+    @asynccontextmanager
+    async def _turn(self, passing: Passing) -> AsyncIterator[None]:
+        caller = CallerId(passing.caller.id)
+        await self._admission.enter(caller)
+        try:
+            yield
+        finally:
+            self._admission.leave(caller)
+
+    def _stream(self, passing: Passing) -> AbstractAsyncContextManager[None]:
+        return self._streams.opened(CallerId(passing.caller.id), self._objection(passing))
+
+    def _objection(self, passing: Passing) -> Callable[[], ApiError | None]:
+        """Why a stream must not go on: what was granted must still be."""
+
+        def ask() -> ApiError | None:
+            if objection := self._callers.objection_to(passing.caller, delicate=is_delicate(passing.asked)):
+                return objection
+            try:
+                now = self._rights.admit(passing.caller, passing.target, passing.asked)
+            except ApiError as error:
+                return error
+            if passing.admitted.granted and not now.granted:
+                return Unavailable("your rights have changed; call again", retry_after=1.0)
+            return None
+
+        return ask

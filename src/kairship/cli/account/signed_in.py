@@ -1,0 +1,67 @@
+"""Who one is at a plane, kept between commands in ~/.config/kairship, in a file that only its owner reads.
+
+Commands may run side by side, and a refresh token is good once: whoever changes the file holds its lock.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kairship.controlplane.pki import write_private
+
+
+class NotSignedIn(Exception):  # noqa: N818 - says what is the case
+    """There is nobody; the message says what to do."""
+
+
+class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
+    server: str
+    """https://host:port of the entrance."""
+    ca: str
+    """The authority of its certificate, in PEM; empty if the system knows it."""
+    token: str
+    expires_at: int
+    refresh_token: str
+
+    def __repr__(self) -> str:
+        return f"SignedIn({self.server!r})"
+
+    __str__ = __repr__
+
+
+def _path() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "kairship" / "credentials.json"
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Keep other commands from changing it."""
+    _path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(_path().with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def load() -> SignedIn:
+    try:
+        return msgspec.json.decode(_path().read_bytes(), type=SignedIn)
+    except FileNotFoundError:
+        raise NotSignedIn("you are not signed in; run `kairship login`") from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise NotSignedIn(f"{_path()} cannot be used ({type(error).__name__}); run `kairship login`") from None
+
+
+def store(signed_in: SignedIn) -> None:
+    write_private(_path(), msgspec.json.encode(signed_in))
+
+
+def forget() -> None:
+    _path().unlink(missing_ok=True)

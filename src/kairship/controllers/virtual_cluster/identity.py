@@ -1,0 +1,108 @@
+"""The account by which the collector reads an instance: it may read every kind, and do nothing else.
+
+In RBAC `*` would match subresources too, `clusters/proxy` among them, which leads into the members. So the role names
+every kind that is served and follows what is served. All of it is idempotent.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kairship.controllers.inside import KindDefinition
+from kairship.kube import Catalogue, Client, NotFound, kinds
+
+ACCOUNT = "kairship-collector"
+NAMESPACE = "kairship-system"
+_READ = ("get", "list", "watch")
+_RBAC = "rbac.authorization.k8s.io"
+
+Rule = dict[str, Any]
+
+_OWN_STATE: Rule = {
+    "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/readyz", "/version"],
+    "verbs": ["get"],
+}
+
+
+class _Role(msgspec.Struct, frozen=True):
+    rules: list[Rule] | None = None
+
+
+async def ensure(client: Client, definitions: Iterable[KindDefinition], *, field_manager: str) -> None:
+    """The account with its rights, as the instance needs them now."""
+    role = await _role(client)
+    known = role.rules or [] if role is not None else []
+    rules = rules_for(await client.discovery.catalogue(), definitions, known)
+    if role is None:
+        await client.apply(
+            kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}}, field_manager=field_manager, timeout=_TIMEOUT
+        )
+    if rules != known:
+        manifest = {"metadata": {"name": ACCOUNT}, "rules": rules}
+        await client.apply(kinds.CLUSTER_ROLES, manifest, field_manager=field_manager, timeout=_TIMEOUT)
+    account = {"metadata": {"name": ACCOUNT, "namespace": NAMESPACE}, "automountServiceAccountToken": False}
+    await client.apply(kinds.SERVICE_ACCOUNTS, account, field_manager=field_manager, timeout=_TIMEOUT)
+    binding = {
+        "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": ACCOUNT},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+    }
+    await client.apply(kinds.CLUSTER_ROLE_BINDINGS, binding, field_manager=field_manager, timeout=_TIMEOUT)
+
+
+class _TokenStatus(msgspec.Struct, frozen=True, rename="camel"):
+    token: str
+    expiration_timestamp: str
+
+    def __repr__(self) -> str:
+        return f"_TokenStatus(expiration_timestamp={self.expiration_timestamp!r})"
+
+
+class _TokenReply(msgspec.Struct, frozen=True):
+    status: _TokenStatus
+
+
+async def issue_token(client: Client, *, seconds: int) -> tuple[str, str]:
+    """A token of the account, and when it ends."""
+    reply = await client.create(
+        kinds.SERVICE_ACCOUNTS,
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}},
+        name=ACCOUNT,
+        namespace=NAMESPACE,
+        subresource="token",
+        as_type=_TokenReply,
+        timeout=_TIMEOUT,
+    )
+    return reply.status.token, reply.status.expiration_timestamp
+
+
+def rules_for(catalogue: Catalogue, definitions: Iterable[KindDefinition], known: Iterable[Rule]) -> list[Rule]:
+    """To read every kind that can be listed and watched. Of a group that does not answer, what was known stays."""
+    readable: defaultdict[str, set[str]] = defaultdict(set)
+    for served in catalogue.resources:
+        if {"list", "watch"} <= served.verbs:
+            readable[served.resource.group].add(served.resource.plural)
+    # A kind is served a moment after its definition, and would be missed by whoever looks only once.
+    for definition in definitions:
+        readable[definition.spec.group].add(definition.spec.names.plural)
+    silent = {version.rpartition("/")[0] for version in catalogue.failed}
+    for rule in known:
+        for group in silent.intersection(rule.get("apiGroups", ())):
+            readable[group].update(rule["resources"])
+    rules = [
+        {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(_READ)}
+        for group, plurals in sorted(readable.items())
+    ]
+    return [*rules, _OWN_STATE]
+
+
+async def _role(client: Client) -> _Role | None:
+    try:
+        return await client.get(kinds.CLUSTER_ROLES, ACCOUNT, as_type=_Role, timeout=_TIMEOUT)
+    except NotFound:
+        return None
+
+
+_TIMEOUT = 10.0

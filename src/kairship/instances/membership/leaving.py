@@ -1,0 +1,115 @@
+"""Taking a cluster out of an instance, and cleaning up in it.
+
+`depart` and `clean` do what can be done now and say what is left: they are called again until nothing is. In good
+order Karmada removes what it placed in the member. By force it does not: then its records lose their finalizers, and
+what runs in the member stays there, because the member is dead or because its workloads shall be kept.
+"""
+
+from contextlib import aclosing
+
+from kairship.instances.drivers.waiting import until
+from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, account_of, accounts, role_of, secret_names
+from kairship.instances.membership.manifests import Manifest
+from kairship.kube import Client, NotFound, Resource, kinds
+
+_NO_FINALIZERS: Manifest = {"metadata": {"finalizers": None}}
+
+
+async def depart(instance: Client, name: str, *, by_force: bool, uid: str | None = None) -> str | None:
+    """Nothing, or what is left of the cluster in the instance after doing what can be done about it now.
+
+    With a ``uid`` only that very Cluster is removed.
+    """
+    await instance.delete(kinds.CLUSTERS, name, uid=uid, missing_ok=True)
+    if missing := await _departure(instance, name, by_force=by_force):
+        return missing
+    # Owned by the Cluster and collected with it, unless the join was killed before it said so.
+    for secret in secret_names(name):
+        await instance.delete(kinds.SECRETS, secret, namespace=NAMESPACE, missing_ok=True)
+    return None
+
+
+async def disarm(member: Client, name: str) -> None:
+    """Take Karmada's rights in the member away, so that it cannot remove the workloads that shall stay."""
+    await member.delete(kinds.CLUSTER_ROLE_BINDINGS, role_of(name), missing_ok=True)
+
+    async def disarmed() -> str | None:
+        user = f"system:serviceaccount:{NAMESPACE}:{account_of(name)}"
+        attributes = {"verb": "delete", "group": "apps", "resource": "deployments", "namespace": "default"}
+        review = await member.create(
+            kinds.SUBJECT_ACCESS_REVIEWS, {"spec": {"user": user, "resourceAttributes": attributes}}
+        )
+        return "it still has rights there" if review["status"]["allowed"] else None
+
+    await until(disarmed, what="Karmada losing its rights in the member", timeout=10.0)
+
+
+async def clean(member: Client, name: str) -> str | None:
+    """Nothing, or what is left of Karmada's accounts in the member after doing what can be done about it now."""
+    account, role = account_of(name), role_of(name)
+    await member.delete(kinds.CLUSTER_ROLE_BINDINGS, role, missing_ok=True)
+    await member.delete(kinds.CLUSTER_ROLES, role, missing_ok=True)
+    await member.delete(kinds.SERVICE_ACCOUNTS, account, namespace=NAMESPACE, missing_ok=True)
+    await member.delete(kinds.SECRETS, account, namespace=NAMESPACE, missing_ok=True)
+    if await accounts(member):
+        return None  # the rest serves another membership
+    await member.delete(kinds.CLUSTER_ROLE_BINDINGS, IMPERSONATOR, missing_ok=True)
+    await member.delete(kinds.CLUSTER_ROLES, IMPERSONATOR, missing_ok=True)
+    await member.delete(kinds.NAMESPACES, NAMESPACE, missing_ok=True)
+    return await _remains(member, kinds.NAMESPACES, NAMESPACE)
+
+
+async def _departure(instance: Client, name: str, *, by_force: bool) -> str | None:
+    """What is left of a cluster that leaves, after doing what can be done about it now.
+
+    Karmada deletes the execution namespace, and lets the Cluster go when that is gone. The Works in it are deleted here
+    and not left to the namespace controller, which begins late and, finding finalizers, looks again later still. By
+    force, the namespace goes without Karmada, a Work loses its finalizers as soon as it is being deleted (earlier they
+    would be put back), and the Cluster when nothing else is left.
+    """
+    namespace = _execution_namespace(name)
+    if by_force:
+        await instance.delete(kinds.NAMESPACES, namespace, missing_ok=True)
+    try:
+        leaving = (await instance.get(kinds.NAMESPACES, namespace))["metadata"].get("deletionTimestamp")
+    except NotFound:
+        if by_force:
+            await _patch_if_there(instance, kinds.CLUSTERS, name, _NO_FINALIZERS)
+        return await _remains(instance, kinds.CLUSTERS, name)
+    if leaving:
+        async with aclosing(instance.pages(kinds.WORKS, namespace=namespace)) as pages:
+            async for page in pages:
+                for work in page.items:
+                    if not work["metadata"].get("deletionTimestamp"):
+                        await instance.delete(
+                            kinds.WORKS, work["metadata"]["name"], namespace=namespace, missing_ok=True
+                        )
+                    elif by_force:
+                        await _patch_if_there(
+                            instance, kinds.WORKS, work["metadata"]["name"], _NO_FINALIZERS, namespace
+                        )
+    return f"its execution namespace {namespace} is still there"
+
+
+async def _remains(client: Client, resource: Resource, name: str) -> str | None:
+    """Nothing, or what keeps the object."""
+    try:
+        found = await client.get(resource, name)
+    except NotFound:
+        return None
+    keepers = found["metadata"].get("finalizers") or found.get("spec", {}).get("finalizers") or []
+    return f"{resource.kind} {name} is still there, finalizers: {', '.join(keepers) or 'none'}"
+
+
+async def _patch_if_there(
+    client: Client, resource: Resource, name: str, patch: Manifest, namespace: str | None = None
+) -> None:
+    try:
+        await client.patch(resource, name, patch, namespace=namespace)
+    except NotFound:
+        return
+
+
+def _execution_namespace(cluster: str) -> str:
+    """Where Karmada keeps the Works of a member."""
+    return f"karmada-es-{cluster}"

@@ -1,0 +1,50 @@
+"""What an identity may do in a cluster, asked of the cluster itself."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from kairship.kube import Client, kinds
+
+READ = ("get", "list", "watch")
+WRITE = (*READ, "create", "update", "patch", "delete")
+
+
+class Right(msgspec.Struct, frozen=True):
+    """Verbs on one resource, and what they are for. A subresource is written as in RBAC: `serviceaccounts/token`."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    purpose: str
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{', '.join(self.verbs)} {resource} ({self.purpose})"
+
+
+async def missing_rights(client: Client, needed: Sequence[Right]) -> Sequence[Right]:
+    """What the identity of `client` lacks. Asked one by one: only the server itself knows how it decides."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            answers = {
+                (right, verb): tasks.create_task(_allowed(client, right, verb))
+                for right in needed
+                for verb in right.verbs
+            }
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures  # one server, one complaint
+    lacking = []
+    for right in needed:
+        refused = tuple(verb for verb in right.verbs if not answers[right, verb].result())
+        if refused:
+            lacking.append(msgspec.structs.replace(right, verbs=refused))
+    return lacking
+
+
+async def _allowed(client: Client, right: Right, verb: str) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    asked = {"group": right.group, "resource": resource, "subresource": subresource, "verb": verb}
+    review = await client.create(kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}})
+    return bool(review["status"].get("allowed"))

@@ -1,0 +1,67 @@
+"""Address ranges of a cluster, and how its nodes reach Services. No API tells all of it: what is found is told.
+
+Newer clusters have a ServiceCIDR; clusters made by kubeadm keep their configuration in a ConfigMap; the ranges of pods
+follow from those of the nodes where the cluster hands them out.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kairship.kube import ApiError, Client, Resource, kinds
+
+SERVICE_CIDRS = Resource.of("networking.k8s.io/v1", "servicecidrs", kind="ServiceCIDR", namespaced=False)
+_SYSTEM = "kube-system"
+_SUBNET = re.compile(r"^\s*(serviceSubnet|podSubnet):\s*[\"']?([0-9a-fA-F.:/,]{1,256})[\"']?\s*$", re.MULTILINE)
+_MODE = re.compile(r"^mode:\s*[\"']?([A-Za-z]{1,32})[\"']?\s*$", re.MULTILINE)
+_MOST_RANGES = 3
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    service_cidr: str = ""
+    pod_cidr: str = ""
+    proxy_mode: str = ""
+
+
+async def network_of(client: Client, node_ranges: Iterable[str], *, timeout: float) -> Network:
+    """What the credential may not read is not known."""
+    subnets = dict(_SUBNET.findall(await _text(client, "kubeadm-config", "ClusterConfiguration", timeout)))
+    mode = _MODE.search(await _text(client, "kube-proxy", "config.conf", timeout))
+    return Network(
+        service_cidr=await _service_ranges(client, timeout) or subnets.get("serviceSubnet", ""),
+        pod_cidr=subnets.get("podSubnet", "") or common_ranges(node_ranges),
+        proxy_mode=mode[1] if mode else "",
+    )
+
+
+def common_ranges(ranges: Iterable[str]) -> str:
+    """The ranges of nodes put together; empty if what comes of it is too scattered to say anything."""
+    networks: dict[int, list[Any]] = {4: [], 6: []}
+    for text in ranges:
+        try:
+            network = ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            continue
+        networks[network.version].append(network)
+    found = [str(each) for version in (4, 6) for each in ipaddress.collapse_addresses(networks[version])]
+    return ",".join(found) if len(found) <= _MOST_RANGES else ""
+
+
+async def _service_ranges(client: Client, timeout: float) -> str:
+    try:
+        found = await client.get(SERVICE_CIDRS, "kubernetes", timeout=timeout)
+    except ApiError:
+        return ""
+    ranges = (found.get("spec") or {}).get("cidrs") or ()
+    return ",".join(str(each) for each in list(ranges)[:_MOST_RANGES])
+
+
+async def _text(client: Client, name: str, key: str, timeout: float) -> str:
+    try:
+        found = await client.get(kinds.CONFIGMAPS, name, namespace=_SYSTEM, timeout=timeout)
+    except ApiError:
+        return ""
+    return str((found.get("data") or {}).get(key, ""))

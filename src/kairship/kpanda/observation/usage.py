@@ -1,0 +1,29 @@
+"""What the nodes of a cluster use, where it serves metrics."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from decimal import Decimal
+
+import msgspec
+
+from kairship.kube import ApiError, Client, Resource
+from kairship.kube.quantities import add_up, as_quantities
+
+NODE_METRICS = Resource.of("metrics.k8s.io/v1beta1", "nodes", kind="NodeMetrics", namespaced=False)
+
+
+class _NodeUsage(msgspec.Struct):
+    usage: dict[str, str] | None = None
+
+
+async def sum_usage(client: Client, *, timeout: float) -> Mapping[str, str]:
+    """By resource name; nothing if the cluster does not say."""
+    sums: dict[str, Decimal] = {}
+    try:
+        async with aclosing(client.pages(NODE_METRICS, as_type=_NodeUsage, timeout=timeout)) as pages:
+            async for page in pages:
+                for node in page.items:
+                    add_up(sums, node.usage or {})
+    except ApiError:
+        return {}
+    return as_quantities(sums)

@@ -1,0 +1,134 @@
+"""The service `Nodes`.
+
+Nodes are read in the cluster itself and changed there. Labels are changed one by one, and taints by their key and
+effect on the list as it is at the very moment: what a kubelet or a controller writes meanwhile stays.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+from kairship.gen.kairship.kpanda.v1alpha1.node_pb import (
+    CordonNodeRequest,
+    GetNodeRequest,
+    ListNodesRequest,
+    ListNodesResponse,
+    Node,
+    NodeState,
+    UncordonNodeRequest,
+    UpdateNodeLabelsRequest,
+    UpdateNodeTaintsRequest,
+)
+from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
+from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
+from kairship.instances.pool import Pool
+from kairship.kpanda.credentials.secrets import FIELD_MANAGER
+from kairship.kpanda.services.clusters.wishes import label_changes, taint_fields
+from kairship.kpanda.services.nodes.view import node_view
+from kairship.kpanda.services.reach import client_of
+from kairship.kpanda.services.visibility import Visibility
+from kairship.kube import Conflict, NotFound, Object, kinds
+from kairship.rpc import errors
+from kairship.rpc.calls import Call, patience
+from kairship.rpc.listing import Order, page_of
+from kairship.rpc.selectors import label_selector
+
+_ATTEMPTS = 10
+_PAGE = 500
+
+Holds = Callable[[Node], bool]
+
+
+def _metadata(node: Node) -> ObjectMeta:
+    return node.metadata or ObjectMeta()
+
+
+_ORDER: Order[Node] = Order(
+    name=lambda node: _metadata(node).name,
+    created=lambda node: _metadata(node).creation_timestamp,
+    keys={SortBy.state: lambda node: node.state.name},
+)
+
+
+class NodesService:
+    """Implements kairship.kpanda.v1alpha1.Nodes."""
+
+    def __init__(self, pool: Pool, visibility: Visibility) -> None:
+        self._pool = pool
+        self._visibility = visibility
+
+    async def list_nodes(self, request: ListNodesRequest, call: Call) -> ListNodesResponse:
+        await self._visibility.require(request.cluster, call)
+        label_selector(request.label_selector)  # a mistake in it is told as one
+        filters = list(_filters(request))
+        found: list[Node] = []
+        pages = client_of(self._pool, request.cluster).pages(
+            kinds.NODES, label_selector=request.label_selector or None, limit=_PAGE, timeout=patience(call)
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                shown = (node_view(node, cluster=request.cluster) for node in page.items)
+                found += (node for node in shown if all(holds(node) for holds in filters))
+        items, pagination = page_of(found, _ORDER, request)
+        return ListNodesResponse(items=list(items), pagination=pagination)
+
+    async def get_node(self, request: GetNodeRequest, call: Call) -> Node:
+        return node_view(await self._read(request.cluster, request.name, call), cluster=request.cluster)
+
+    async def update_node_labels(self, request: UpdateNodeLabelsRequest, call: Call) -> Node:
+        labels = label_changes(request.set, request.remove)
+        return await self._patch(request.cluster, request.name, {"metadata": {"labels": labels}}, call)
+
+    async def update_node_taints(self, request: UpdateNodeTaintsRequest, call: Call) -> Node:
+        wanted = taint_fields(request.set, field="set")
+        named = {(taint["key"], taint["effect"]) for taint in wanted}
+        gone = {(taint.key, taint.effect.name) for taint in request.remove}
+        if both := sorted(named & gone):
+            raise errors.InvalidArgument(violations=[("remove", f"{both[0][0]} is to be set as well")])
+        for _ in range(_ATTEMPTS):
+            node = await self._read(request.cluster, request.name, call)
+            there: list[dict[str, Any]] = (node.get("spec") or {}).get("taints") or []
+            kept = [each for each in there if (each.get("key"), each.get("effect")) not in named | gone]
+            patch = {
+                "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+                "spec": {"taints": [*kept, *wanted] or None},
+            }
+            try:
+                return await self._patch(request.cluster, request.name, patch, call)
+            except Conflict:  # kubelets write the status of their nodes all the time
+                continue
+        raise errors.Aborted(f"node {request.name} is being changed by others at the same time; try again")
+
+    async def cordon_node(self, request: CordonNodeRequest, call: Call) -> Node:
+        return await self._patch(request.cluster, request.name, {"spec": {"unschedulable": True}}, call)
+
+    async def uncordon_node(self, request: UncordonNodeRequest, call: Call) -> Node:
+        return await self._patch(request.cluster, request.name, {"spec": {"unschedulable": None}}, call)
+
+    async def _read(self, cluster: str, name: str, call: Call) -> Object:
+        await self._visibility.require(cluster, call)
+        try:
+            return await client_of(self._pool, cluster).get(kinds.NODES, name, timeout=patience(call))
+        except NotFound:
+            raise errors.NotFound(f"cluster {cluster} has no node {name}") from None
+
+    async def _patch(self, cluster: str, name: str, patch: dict[str, Any], call: Call) -> Node:
+        seen = await self._visibility.require(cluster, call)
+        if seen.spec.virtual:
+            raise errors.FailedPrecondition(f"cluster {cluster} stands for an instance: nothing is changed through it")
+        try:
+            changed = await client_of(self._pool, cluster).patch(
+                kinds.NODES, name, patch, field_manager=FIELD_MANAGER, timeout=patience(call)
+            )
+        except NotFound:
+            raise errors.NotFound(f"cluster {cluster} has no node {name}") from None
+        return node_view(changed, cluster=cluster)
+
+
+def _filters(request: ListNodesRequest) -> Iterator[Holds]:
+    if search := request.search.lower():
+        yield lambda node: search in _metadata(node).name.lower()
+    if request.state is not NodeState.UNSPECIFIED:
+        yield lambda node: node.state is request.state
+    if role := request.role:
+        yield lambda node: role in node.roles

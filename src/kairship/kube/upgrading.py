@@ -1,0 +1,159 @@
+"""Connections that stop being HTTP: exec, attach and port-forward, over WebSocket or SPDY.
+
+`upgrade` sends the request and reads the head of the reply. If the server switches protocols, the connection is the
+caller's: bytes both ways, to a protocol of its own. If not, what it said is returned and the connection is closed;
+nothing of it is ever left open to whoever asked.
+"""
+
+import asyncio
+import http.client
+import io
+import ssl
+from typing import cast
+from urllib.parse import urlsplit
+
+from multidict import CIMultiDict
+
+from . import errors
+from .connection import Connection
+
+_LONGEST_HEAD = 64 << 10
+_LONGEST_REFUSAL = 256 << 10
+
+
+class Upgraded:
+    """A connection after the server has agreed. Nothing is read from it until `hand_over`."""
+
+    def __init__(self, headers: CIMultiDict[str], transport: asyncio.Transport, early: bytes) -> None:
+        self.headers = headers
+        self._transport = transport
+        self._early = early
+
+    def hand_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """From now on `protocol` receives what comes."""
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        if self._early:
+            protocol.data_received(self._early)
+        self._transport.resume_reading()
+        return self._transport
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+class Refused:
+    """What a server said instead of agreeing."""
+
+    def __init__(self, status: int, headers: CIMultiDict[str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+class _Head(asyncio.Protocol):
+    """Collects the head of a reply, and the body of a refusal."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.head: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.wanted = _LONGEST_REFUSAL
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        if not self.head.done():
+            end = self.buffer.find(b"\r\n\r\n")
+            if end >= 0:
+                self.head.set_result(end + 4)
+                self._pause()
+            elif len(self.buffer) > _LONGEST_HEAD:
+                self.head.set_exception(ValueError("the head of the reply is too long"))
+        elif len(self.buffer) >= self.wanted:
+            self._end()
+
+    def eof_received(self) -> None:
+        self._end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+
+    def read_body(self, head: int, length: int) -> None:
+        self.wanted = head + min(length, _LONGEST_REFUSAL)
+        if len(self.buffer) >= self.wanted:
+            self._end()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _pause(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _end(self) -> None:
+        if not self.head.done():
+            self.head.set_exception(ConnectionError("the connection was closed before a reply"))
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+async def upgrade(
+    connection: Connection,
+    context: ssl.SSLContext,
+    method: str,
+    path: str,
+    headers: CIMultiDict[str],
+    *,
+    timeout: float,
+) -> Upgraded | Refused:
+    """`headers` ask for the upgrade and say who asks. `timeout` is for the head of the reply."""
+    server = urlsplit(connection.server)
+    host, port = server.hostname or "", server.port or 443
+    call = path.partition("?")[0]
+    loop = asyncio.get_running_loop()
+    transport: asyncio.Transport | None = None
+    try:
+        async with asyncio.timeout(timeout):
+            transport, reading = await loop.create_connection(
+                _Head, host, port, ssl=context, server_hostname=connection.tls_server_name or host
+            )
+            transport.write(_request(method, server.path.rstrip("/") + path, server.netloc, headers))
+            length = await reading.head
+            status, found = _parsed(bytes(reading.buffer[:length]))
+            if status == 101:
+                upgraded = Upgraded(found, transport, bytes(reading.buffer[length:]))
+                transport = None
+                return upgraded
+            announced = found.get("Content-Length", "")
+            reading.read_body(length, int(announced) if announced.isdecimal() else _LONGEST_REFUSAL)
+            await reading.ended
+            return Refused(status, found, bytes(reading.buffer[length : reading.wanted]))
+    except TimeoutError as error:
+        raise errors.TimedOut(f"{connection.server} did not answer {method} {call} within {timeout:g} s") from error
+    except ssl.SSLError as error:
+        raise errors.TlsError(f"no TLS with {connection.server}: {error.reason}") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise errors.Disconnected(f"{connection.server} did not answer {method} {call} properly: {error}") from error
+    finally:
+        if transport is not None:
+            transport.abort()
+
+
+def _request(method: str, target: str, host: str, headers: CIMultiDict[str]) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header may not contain a line break")
+    if method in {"POST", "PUT", "PATCH"}:
+        lines.append("Content-Length: 0")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _parsed(head: bytes) -> tuple[int, CIMultiDict[str]]:
+    file = io.BytesIO(head)
+    first = file.readline(_LONGEST_HEAD).decode("latin-1").split(None, 2)
+    if len(first) < 2 or not first[0].startswith("HTTP/1.") or not first[1].isdecimal():
+        raise ValueError("not a reply of HTTP/1.1")
+    return int(first[1]), CIMultiDict(http.client.parse_headers(file).items())

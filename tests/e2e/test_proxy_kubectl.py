@@ -1,0 +1,208 @@
+"""kubectl and helm on an instance through the entrance: the same answers as from the instance, and nothing else."""
+
+import asyncio
+import json
+import shlex
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.kubectl import Kubectl, direct, end, through_entrance
+
+from kairship.embedded import EmbeddedPlane
+from kairship.engine import Engine
+
+READS = [
+    "get deployments,clusters -A",
+    "get deployments -A -o wide",
+    "get deployments -n default hello -o json",
+    "get deployments -n default hello -o yaml --show-managed-fields",
+    "get deployments -A -l app=hello --show-labels",
+    "get deployments -A -l 'app!=hello,tier notin (db)'",
+    "get deployments -A --field-selector metadata.name=hello -o name",
+    "get deployments -n default hello -o jsonpath={.spec.replicas}",
+    "get configmaps -A --chunk-size=2 -o name --sort-by=.metadata.name",
+    "get propagationpolicies,resourcebindings -A -o custom-columns=NAME:.metadata.name,NS:.metadata.namespace",
+    "get namespaces -o wide",
+    "get clusters.cluster.karmada.io -o wide",
+    "get crd -o name",
+    "get deployments -n default no-such-thing",
+    "get no-such-kind",
+    "describe deployment -n default hello",
+    "describe cluster.cluster.karmada.io frankfurt",
+    "explain deployment.spec.strategy",
+    "explain propagationpolicy.spec.placement --recursive",
+    "api-resources --sort-by=name",
+    "api-versions",
+    "version -o json",
+    "get --raw /apis/apps/v1",
+    "get --raw /openapi/v3/apis/apps/v1",
+    "rollout history deployment -n default hello",
+    "auth can-i create deployments -n default",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kubectl")
+
+
+@pytest.fixture
+async def kubectl(plane: EmbeddedPlane, engine: Engine, folder: Path) -> Kubectl:
+    return await through_entrance(plane, engine, folder)
+
+
+@pytest.fixture
+async def original(plane: EmbeddedPlane, engine: Engine, folder: Path) -> Kubectl:
+    return await direct(plane, engine, folder)
+
+
+@pytest.fixture
+async def home(kubectl: Kubectl) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    name = f"proxy-{uuid.uuid4().hex[:8]}"
+    await kubectl.ok("create", "namespace", name)
+    yield name
+    await kubectl.ok("delete", "namespace", name, "--wait=false")
+
+
+def deployment(name: str, replicas: int = 1, image: str = "nginx:1.29") -> str:
+    return json.dumps(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "labels": {"app": name}},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name}},
+                    "spec": {"containers": [{"name": "web", "image": image}]},
+                },
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize("command", READS)
+async def test_reads_are_the_same_as_from_the_instance(kubectl: Kubectl, original: Kubectl, command: str) -> None:
+    arguments = shlex.split(command)
+    async with asyncio.timeout(60):
+        while True:
+            # What others write meanwhile may come between the two: then they are asked again.
+            before = await original(*arguments)
+            seen = await kubectl(*arguments)
+            after = await original(*arguments)
+            if before.ageless == after.ageless:
+                break
+    assert (seen.code, seen.ageless, _error(seen.err)) == (after.code, after.ageless, _error(after.err))
+
+
+def _error(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if "memcache.go" not in line)
+
+
+async def test_objects_are_made_changed_and_deleted(kubectl: Kubectl, home: str) -> None:
+    in_home = ("-n", home)
+    await kubectl.ok("apply", *in_home, "-f", "-", stdin=deployment("web"))
+    assert "unchanged" in await kubectl.ok("apply", *in_home, "-f", "-", stdin=deployment("web"))
+    differing = await kubectl("diff", *in_home, "-f", "-", stdin=deployment("web", replicas=3))
+    assert differing.code == 1
+    assert "replicas: 3" in differing.out
+    await kubectl.ok("apply", *in_home, "--server-side", "--force-conflicts", "-f", "-", stdin=deployment("web", 2))
+    await kubectl.ok("scale", *in_home, "deployment/web", "--replicas=4")
+    assert await kubectl.ok("get", *in_home, "deployment/web", "-o", "jsonpath={.spec.replicas}") == "4"
+    for kind, patch in {
+        "strategic": '{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"nginx:1.30"}]}}}}',
+        "merge": '{"metadata":{"annotations":{"a":"b"}}}',
+        "json": '[{"op":"add","path":"/metadata/labels/x","value":"y"}]',
+    }.items():
+        await kubectl.ok("patch", *in_home, "deployment/web", f"--type={kind}", "-p", patch)
+    found = json.loads(await kubectl.ok("get", *in_home, "deployment/web", "-o", "json"))
+    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:1.30"
+    assert found["metadata"]["labels"]["x"] == "y"
+    await kubectl.ok("patch", *in_home, "deployment/web", "--dry-run=server", "-p", '{"spec":{"replicas":9}}')
+    assert await kubectl.ok("get", *in_home, "deployment/web", "-o", "jsonpath={.spec.replicas}") == "4"
+    await kubectl.ok("label", *in_home, "deployment/web", "z=1")
+    await kubectl.ok("create", *in_home, "configmap", "one", "--from-literal=a=b")
+    await kubectl.ok("create", *in_home, "secret", "generic", "quiet", "--from-literal=a=b")
+    assert await kubectl.ok("get", *in_home, "secret/quiet", "-o", "jsonpath={.data.a}") == "Yg=="
+    await kubectl.ok("delete", *in_home, "deployments", "-l", "z=1")
+    await kubectl.ok("wait", *in_home, "--for=delete", "deployment/web", "--timeout=30s")
+    await kubectl.ok("delete", *in_home, "configmaps", "--all")
+
+
+async def test_a_watch_tells_what_happens(kubectl: Kubectl, home: str) -> None:
+    await kubectl.ok("create", "configmap", "early", "-n", home)
+    watching = await kubectl.start("get", "configmaps", "-n", home, "-w", "-o", "name")
+    try:
+        assert watching.stdout is not None
+        async with asyncio.timeout(30):
+            assert b"configmap/early" in await watching.stdout.readline()
+            await kubectl.ok("create", "configmap", "late", "-n", home)
+            assert b"configmap/late" in await watching.stdout.readline()
+    finally:
+        await end(watching)
+
+
+async def test_a_rollout_is_waited_for(kubectl: Kubectl, home: str) -> None:
+    await kubectl.ok("apply", "-n", home, "-f", "-", stdin=deployment("web"))
+    policy = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "web"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
+            "placement": {"clusterAffinity": {"clusterNames": ["frankfurt"]}},
+        },
+    }
+    await kubectl.ok("create", "-n", home, "-f", "-", stdin=json.dumps(policy))
+    await kubectl.ok("rollout", "status", "-n", home, "deployment/web", "--timeout=50s")
+    await kubectl.ok(
+        "wait", "-n", home, "--for=jsonpath={.status.availableReplicas}=1", "deployment/web", "--timeout=30s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("get works -A", "not to be had through the plane"),
+        ("get --raw /apis/cluster.karmada.io/v1alpha1/clusters/frankfurt/proxy/api", "not to be had"),
+        ("get --raw /apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/api", "not to be had"),
+        ("get --raw /metrics", "not to be had"),
+        ("get --raw /debug/pprof", "not to be had"),
+        ("get csr", "not to be had"),
+        ("get configmaps --as=somebody", "nobody may act as somebody else"),
+    ],
+)
+async def test_some_things_nobody_gets(kubectl: Kubectl, command: str, complaint: str) -> None:
+    done = await kubectl(*command.split())
+    assert done.code != 0
+    assert complaint in done.err
+
+
+async def test_helm_installs_upgrades_rolls_back_and_uninstalls(
+    plane: EmbeddedPlane, engine: Engine, kubectl: Kubectl, home: str, tmp_path: Path
+) -> None:
+    chart = tmp_path / "shop"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 0.1.0\n")
+    (chart / "values.yaml").write_text("greeting: hello\n")
+    (chart / "templates" / "config.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {greeting: {{ .Values.greeting }}}\n"
+    )
+    helm = Kubectl(engine.binary("helm"), kubectl.kubeconfig)
+
+    async def greeting() -> str:
+        return await kubectl.ok("get", "configmap", "shop", "-n", home, "-o", "jsonpath={.data.greeting}")
+
+    await helm.ok("install", "shop", str(chart), "-n", home, "--wait")
+    assert await greeting() == "hello"
+    await helm.ok("upgrade", "shop", str(chart), "-n", home, "--set", "greeting=servus", "--wait")
+    assert await greeting() == "servus"
+    await helm.ok("rollback", "shop", "1", "-n", home, "--wait")
+    assert await greeting() == "hello"
+    assert "shop" in await helm.ok("list", "-n", home)
+    await helm.ok("uninstall", "shop", "-n", home, "--wait")
+    assert (await kubectl("get", "configmap", "shop", "-n", home)).code != 0

@@ -1,0 +1,277 @@
+"""Changing registered clusters: what people decide, new credentials, and what others do to them behind our back."""
+
+import base64
+import uuid
+from typing import Any
+
+import msgspec
+import pytest
+from support.container_management import CLUSTER, Management, condition, is_ready, kubeconfig
+from support.relay import relay_to
+from support.services import refused, until
+from yarl import URL
+
+from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterPhase
+from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import Cluster, ClusterSpec
+from kairship.gen.kairship.kpanda.v1alpha1.registry_pb import (
+    CreateClusterKubeconfigResponse,
+    GetClusterSummaryResponse,
+    ListClustersResponse,
+)
+from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
+from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
+from kairship.kube import Client, Connection, Forbidden, Object, kinds
+from kairship.resources import NAMESPACE, Reach
+from kairship.rpc.errors import Code
+from kairship.rpc.sight import EVERYTHING, Sight
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def put_secret(kpanda: Management, name: str, connection: Connection | bytes) -> None:
+    content = connection.to_kubeconfig(name="x") if isinstance(connection, Connection) else connection
+    secret: Object = {"metadata": {"name": name}, "data": {"kubeconfig": base64.b64encode(content).decode()}}
+    await kpanda.world.apply(kinds.SECRETS, secret, namespace=NAMESPACE, field_manager="test")
+
+
+async def apply_cluster(kpanda: Management, name: str, secret: str, **spec: object) -> None:
+    """As with kubectl."""
+    cluster = {"metadata": {"name": name}, "spec": {"credentials": {"name": secret}, **spec}}
+    await kpanda.world.create(CLUSTER, cluster)
+
+
+async def test_what_people_decide_can_be_changed(kpanda: Management, frankfurt: Connection) -> None:
+    await kpanda.register(
+        frankfurt, name="one", spec=ClusterSpec(alias="Old", region="r1"), labels={"a": "1", "b": "2"}
+    )
+    taint = Taint(key="maintenance", effect=TaintEffect.NoSchedule)
+    spec = ClusterSpec(alias="New", zones=["z1", "z2"], provider="AWS_EKS", roles=["edge"], taints=[taint])
+    changed = await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=spec)
+    assert changed.spec == spec
+    changed = await kpanda("Clusters.UpdateClusterLabels", Cluster, name="one", set={"c": "3"}, remove=["a", "none"])
+    assert changed.metadata is not None
+    assert changed.metadata.labels == {"b": "2", "c": "3"}
+    with refused(Code.INVALID_ARGUMENT, "set as well"):
+        await kpanda("Clusters.UpdateClusterLabels", Cluster, name="one", set={"c": "3"}, remove=["c"])
+    with refused(Code.INVALID_ARGUMENT, "by the platform itself"):
+        await kpanda("Clusters.UpdateClusterLabels", Cluster, name="one", set={"x.kpanda.io/credential-of": "two"})
+    with refused(Code.ABORTED, "since it was read"):
+        await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=spec, resource_version="1")
+    with refused(Code.NOT_FOUND):
+        await kpanda("Clusters.UpdateCluster", Cluster, name="none", spec=spec)
+    found = await kpanda("Clusters.ListClusters", ListClustersResponse, zone="z2", label_selector="c=3")
+    assert [item.metadata.name for item in found.items if item.metadata] == ["one"]
+    assert (await kpanda("Clusters.ListClusters", ListClustersResponse, region="r1")).items == []
+
+
+async def test_a_new_credential_is_verified_and_used_at_once(
+    kpanda: Management, frankfurt: Connection, second: Connection
+) -> None:
+    await kpanda.register(frankfurt, name="one")
+    before = await kpanda.seen("one", is_ready)
+    (secret,) = await kpanda.secrets()
+    held = (await kpanda.world.get(kinds.SECRETS, secret, namespace=NAMESPACE))["data"]
+
+    with refused(Code.FAILED_PRECONDITION, "another cluster than one"):
+        await kpanda("Clusters.UpdateClusterCredential", Cluster, name="one", credential=kubeconfig(second))
+    wrong = msgspec.structs.replace(frankfurt, client_cert=None, client_key=None, token="wrong")
+    with refused(Code.FAILED_PRECONDITION, "does not accept"):
+        await kpanda("Clusters.UpdateClusterCredential", Cluster, name="one", credential=kubeconfig(wrong))
+    assert (await kpanda.world.get(kinds.SECRETS, secret, namespace=NAMESPACE))["data"] == held
+
+    async with Client(frankfurt) as client:
+        token = await admin_token(client)
+    renewed = msgspec.structs.replace(frankfurt, client_cert=None, client_key=None, token=token)
+    shown = await kpanda("Clusters.UpdateClusterCredential", Cluster, name="one", credential=kubeconfig(renewed))
+    assert shown.status is not None
+    assert shown.status.phase is ClusterPhase.RUNNING
+    now = await kpanda.world.get(CLUSTER, "one")
+    credentials = now["status"]["credentials"]
+    assert credentials["resourceVersion"] != before["status"]["credentials"]["resourceVersion"]
+    await kpanda.seen("one", is_ready)
+
+
+async def admin_token(client: Client) -> str:
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }
+    await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+    reply = await client.create(
+        kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace="default", name=name, subresource="token"
+    )
+    return str(reply["status"]["token"])
+
+
+async def test_a_new_token_is_used_without_beginning_anew(kpanda: Management, frankfurt: Connection) -> None:
+    async with Client(frankfurt) as client:
+        first, next_one = await admin_token(client), await admin_token(client)
+    by_token = msgspec.structs.replace(frankfurt, client_cert=None, client_key=None, token=first)
+    created = await kpanda.register(by_token, name="rotated")
+    await kpanda.seen("rotated", is_ready)
+    assert created.metadata is not None
+    before = kpanda.assembly.collector.followers(created.metadata.uid)
+    renewed = msgspec.structs.replace(by_token, token=next_one)
+    await kpanda("Clusters.UpdateClusterCredential", Cluster, name="rotated", credential=kubeconfig(renewed))
+
+    async def uses_it() -> bool | None:
+        return True if kpanda.token_in_use("rotated") == next_one else None
+
+    await until(uses_it, what="the use of the new token")
+    after = kpanda.assembly.collector.followers(created.metadata.uid)
+    assert [id(each) for each in before] == [id(each) for each in after]
+    assert not any(each.figures.resyncs for each in after)
+
+
+async def test_another_endpoint_must_lead_to_the_same_cluster(
+    kpanda: Management, frankfurt: Connection, second: Connection
+) -> None:
+    await kpanda.register(frankfurt, name="one")
+    with refused(Code.FAILED_PRECONDITION):
+        await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=ClusterSpec(endpoint=second.server))
+    url = URL(frankfurt.server)
+    async with relay_to(str(url.host), url.port or 0) as relay:
+        spec = ClusterSpec(endpoint=f"https://{relay.address}")
+        await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=spec)
+        stored = await kpanda.seen(
+            "one", lambda cluster: is_ready(cluster) and cluster["status"]["endpoint"] == spec.endpoint
+        )
+        assert stored["spec"]["endpoint"] == spec.endpoint
+
+        # And when it dies it is unreachable within seconds, and comes back.
+        relay.refuse()
+        relay.reset()
+        dead = await kpanda.seen("one", lambda cluster: cluster["status"]["phase"] == "UNKNOWN", timeout=15)
+        assert condition(dead, "Reachable")[0] == "False"
+        assert condition(dead, "Ready") == ("False", "NotReachable")
+        assert dead["status"]["nodes"]["total"] > 0, "what it had is still told"
+        await relay.heal()
+        await kpanda.seen("one", is_ready)
+
+
+async def test_one_dead_cluster_holds_up_no_other(
+    kpanda: Management, frankfurt: Connection, second: Connection
+) -> None:
+    url = URL(second.server)
+    async with relay_to(str(url.host), url.port or 0) as relay:
+        relay.hold()
+        await put_secret(kpanda, "silent", msgspec.structs.replace(second, server=f"https://{relay.address}"))
+        for number in range(20):
+            await apply_cluster(kpanda, f"silent-{number}", "silent")
+        await kpanda.register(frankfurt, name="well")
+        await kpanda.seen("well", is_ready, timeout=20)
+        dead = await kpanda.seen("silent-3", lambda each: each.get("status", {}).get("phase") == "UNKNOWN", timeout=20)
+        assert condition(dead, "Reachable") == ("False", "TimedOut")
+        assert condition(dead, "CredentialsValid") == ("Unknown", "NotVerified")
+
+
+async def test_what_is_applied_with_kubectl_is_held_to_the_same(
+    kpanda: Management, frankfurt: Connection, second: Connection
+) -> None:
+    await apply_cluster(kpanda, "first", "made-by-hand")
+    await kpanda.seen("first", lambda each: condition(each, "CredentialsValid") == ("False", "SecretMissing"))
+    await put_secret(kpanda, "made-by-hand", b"apiVersion: v1\nkind: Config\n")
+    await kpanda.seen("first", lambda each: condition(each, "CredentialsValid") == ("False", "KubeconfigRefused"))
+    await put_secret(kpanda, "made-by-hand", frankfurt)
+    await kpanda.seen("first", is_ready)
+
+    # The same cluster once more, and then the Secret leads to another one.
+    await apply_cluster(kpanda, "again", "made-by-hand")
+    again = await kpanda.seen("again", lambda each: condition(each, "CredentialsValid") == ("False", "Duplicate"))
+    assert "id" not in again["status"]
+    assert not kpanda.is_collected("again")
+    with refused(Code.ALREADY_EXISTS, "as first"):
+        await kpanda.register(frankfurt, name="third")
+    assert kpanda.is_collected("first")
+    await put_secret(kpanda, "made-by-hand", second)
+    other = await kpanda.seen("first", lambda each: condition(each, "CredentialsValid") == ("False", "OtherCluster"))
+    assert other["status"]["phase"] == "FAILED"
+
+    async def left() -> bool | None:
+        return None if kpanda.is_collected("first") else True
+
+    await until(left, what="the end of its collection")
+
+
+async def test_virtual_clusters_are_hidden_and_changed_by_nobody(kpanda: Management, second: Connection) -> None:
+    await put_secret(kpanda, "virtual", second)
+    await apply_cluster(kpanda, "k-demo", "virtual", virtual=True)
+    await kpanda.seen("k-demo", is_ready)
+    assert (await kpanda("Clusters.ListClusters", ListClustersResponse)).items == []
+    found = await kpanda("Clusters.ListClusters", ListClustersResponse, include_virtual=True)
+    (shown,) = found.items
+    assert shown.status is not None
+    assert (shown.status.virtual, shown.status.instance) == (True, "demo")
+    assert (await kpanda("Clusters.GetClusterSummary", GetClusterSummaryResponse)).total == 0
+    calls: dict[str, dict[str, Any]] = {
+        "UpdateCluster": {"spec": ClusterSpec(alias="x")},
+        "UpdateClusterLabels": {"set": {"a": "b"}},
+        "UpdateClusterCredential": {"credential": kubeconfig(second)},
+        "DeleteCluster": {},
+        "CreateClusterKubeconfig": {},
+    }
+    for name, fields in calls.items():
+        with refused(Code.FAILED_PRECONDITION, "stands for an instance"):
+            await kpanda(f"Clusters.{name}", Cluster, name="k-demo", **fields)
+
+
+async def test_a_caller_sees_clusters_of_instances_within_reach(
+    kpanda: Management, frankfurt: Connection, second: Connection
+) -> None:
+    await kpanda.register(frankfurt, name="mine")
+    await kpanda.register(second, name="theirs")
+    await kpanda.world.create(kpanda.memberships, {"metadata": {"name": "mine"}, "spec": {"instance": "a"}})
+    try:
+        kpanda.sight = Sight(reach=Reach(instances=frozenset({"a"})))
+
+        async def only_mine() -> bool | None:
+            found = await kpanda("Clusters.ListClusters", ListClustersResponse)
+            return True if [item.metadata.name for item in found.items if item.metadata] == ["mine"] else None
+
+        await until(only_mine, what="what is within reach")
+        with refused(Code.NOT_FOUND, "there is no cluster theirs"):
+            await kpanda("Clusters.GetCluster", Cluster, name="theirs")
+        assert (await kpanda("Clusters.GetClusterSummary", GetClusterSummaryResponse)).total == 1
+        kpanda.sight = Sight()
+        assert (await kpanda("Clusters.ListClusters", ListClustersResponse)).items == []
+        with refused(Code.NOT_FOUND, "there is no cluster mine"):
+            await kpanda("Clusters.GetCluster", Cluster, name="mine")
+    finally:
+        kpanda.sight = EVERYTHING
+        await kpanda.world.delete(kpanda.memberships, "mine")
+
+
+async def test_a_watch_tells_what_comes_changes_and_goes(kpanda: Management, frankfurt: Connection) -> None:
+    events = kpanda.watch("Clusters.WatchClusters", label_selector="tier=edge")
+    assert (await anext(events)).type is WatchEventType.SYNCED
+    await kpanda.register(frankfurt, name="seen", labels={"tier": "edge"})
+    added = await anext(events)
+    assert added.type is WatchEventType.ADDED
+    while (await anext(events)).cluster.status.phase is not ClusterPhase.RUNNING:
+        pass
+    await kpanda("Clusters.UpdateClusterLabels", Cluster, name="seen", remove=["tier"])
+    while (event := await anext(events)).type is not WatchEventType.DELETED:
+        assert event.type is WatchEventType.MODIFIED
+    await events.aclose()
+
+
+async def test_a_kubeconfig_is_the_callers_own_and_ends(kpanda: Management, frankfurt: Connection) -> None:
+    await kpanda.register(frankfurt, name="one")
+    await kpanda.seen("one", is_ready)
+    issued = await kpanda(
+        "Clusters.CreateClusterKubeconfig", CreateClusterKubeconfigResponse, name="one", expiration_seconds=600
+    )
+    assert "client-key-data" not in issued.kubeconfig
+    async with Client(Connection.from_kubeconfig(issued.kubeconfig.encode())) as person, Client(frankfurt) as admin:
+        await person.list(kinds.PODS)
+        await person.list(kinds.SECRETS, namespace="default")
+        with pytest.raises(Forbidden):
+            await person.create(kinds.CLUSTER_ROLE_BINDINGS, {"metadata": {"name": "up"}, "roleRef": {}})
+        with pytest.raises(Forbidden):
+            await person.patch(kinds.NODES, "x", {"spec": {}})
+        accounts = await admin.list(kinds.SERVICE_ACCOUNTS, namespace=NAMESPACE)
+    (mine,) = [each for each in accounts.items if each["metadata"]["name"].startswith("kairship-user-")]
+    assert mine["metadata"]["annotations"]["kairship.io/user"] == "alice"

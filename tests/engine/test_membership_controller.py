@@ -1,0 +1,378 @@
+"""Clusters of container management join an instance, follow their changes and leave it, on the real engine.
+
+One instance and one cluster go through the module: each test begins where the one before has left it.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+import msgspec
+import pytest
+from support.managed import ManagedInstance, World, is_now, leading, settled
+from support.member_clusters import MemberCluster, member_cluster
+from support.relay import relay_to
+from support.waiting import eventually
+
+from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
+from kairship.kube import Client, Forbidden, NotFound, Object, kinds
+from kairship.resources import (
+    Instance,
+    InstanceCondition,
+    MembershipCondition,
+    MembershipReason,
+    ReadyCount,
+    find_condition,
+)
+
+COUNTED_WITHIN = 5.0
+DEPLOYMENT: Object = {
+    "metadata": {"name": "web", "labels": {"app": "web"}},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "nginx:1.29"}]},
+        },
+    },
+}
+POLICY: Object = {
+    "metadata": {"name": "web"},
+    "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}], "placement": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def member(world: World) -> Iterator[MemberCluster]:
+    with member_cluster(world.plane, world.engine) as member:
+        yield member
+
+
+@pytest.fixture
+async def instance(managed: ManagedInstance) -> AsyncIterator[ManagedInstance]:
+    """Running and reachable."""
+    async with Client(managed.world.connection) as client, leading(managed.world):
+        managed.client = client
+        if not managed.uid:
+            await managed.create()
+        await managed.until(is_now(InstanceCondition.REACHABLE, "True"))
+        yield managed
+
+
+async def reason(member: MemberCluster, client: Client, kind: MembershipCondition, *, name: str = "") -> str | None:
+    found = find_condition((await member.membership(client, name=name)).status.conditions, kind)
+    return found.reason if found is not None else None
+
+
+async def known(instance: ManagedInstance, name: str) -> Object:
+    async with await instance.inside() as inside:
+        return await inside.get(kinds.CLUSTERS, name)
+
+
+async def gone(client: Client, name: str) -> bool:
+    try:
+        await client.get(MEMBERSHIP, name)
+    except NotFound:
+        return True
+    return False
+
+
+async def left_in(instance: ManagedInstance, member: MemberCluster) -> list[str]:
+    """What a membership has made anywhere."""
+    async with await instance.inside() as inside, member.client() as client:
+        found = [item["metadata"]["name"] for item in (await inside.list(kinds.CLUSTERS)).items]
+        found += [
+            item["metadata"]["name"] for item in (await inside.list(kinds.SECRETS, namespace="karmada-cluster")).items
+        ]
+        for cluster, kind in (
+            (inside, kinds.NAMESPACES),
+            (client, kinds.NAMESPACES),
+            (client, kinds.CLUSTER_ROLES),
+            (client, kinds.CLUSTER_ROLE_BINDINGS),
+        ):
+            names = [item["metadata"]["name"] for item in (await cluster.list(kind)).items]
+            found += [name for name in names if member.name in name or (cluster is client and "karmada" in name)]
+    return found
+
+
+async def test_a_membership_waits_for_its_cluster_and_joins(instance: ManagedInstance, member: MemberCluster) -> None:
+    client = instance.client
+    await member.join(client, instance.name)
+
+    async def waits() -> bool:
+        return await reason(member, client, MembershipCondition.JOINED) == MembershipReason.CLUSTER_MISSING
+
+    await eventually(waits, "waiting for the cluster")
+    labels = {"stage": "one", "kairship.io/secret": "here"}
+    taints = [{"key": "who", "value": "us", "effect": "NoSchedule"}]
+    await member.register(client, labels=labels, region="north", zones=["a", "b"], provider="test", taints=taints)
+    await member.until_joined(client)
+    found = await known(instance, member.name)
+    assert found["spec"]["region"] == "north"
+    assert found["spec"]["zones"] == ["a", "b"]
+    assert found["spec"]["provider"] == "test"
+    assert found["metadata"]["labels"].items() >= {"stage": "one"}.items()
+    assert "kairship.io/secret" not in found["metadata"]["labels"]
+    assert ("who", "us") in [(taint["key"], taint.get("value")) for taint in found["spec"]["taints"]]
+    status = (await member.membership(client)).status
+    assert status.karmada_cluster_uid == found["metadata"]["uid"]
+    assert status.joined_at is not None
+
+
+async def test_changes_follow_and_what_others_change_is_undone(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    client = instance.client
+    async with await instance.inside() as inside:
+        before = await inside.get(kinds.CLUSTERS, member.name)
+        foreign = {"key": "policy", "effect": "NoSchedule"}
+        await inside.patch(kinds.CLUSTERS, member.name, {"spec": {"taints": [*before["spec"]["taints"], foreign]}})
+    await member.register(client, labels={"stage": "two"}, region="south")
+
+    async def followed() -> bool:
+        found = await known(instance, member.name)
+        taints = {taint["key"] for taint in found["spec"].get("taints") or ()}
+        return (
+            found["metadata"]["labels"].get("stage") == "two"
+            and found["spec"]["region"] == "south"
+            and not found["spec"].get("zones")
+            and "who" not in taints
+            and "policy" in taints
+        )
+
+    await eventually(followed, "the changes")
+    async with await instance.inside() as inside:
+        await inside.patch(kinds.CLUSTERS, member.name, {"metadata": {"labels": {"stage": "tampered"}}})
+        await inside.patch(kinds.CLUSTERS, member.name, {"spec": {"taints": None}})
+
+    async def undone() -> bool:
+        return bool((await known(instance, member.name))["metadata"]["labels"].get("stage") == "two")
+
+    await eventually(undone, "the label coming back")
+
+
+async def test_a_cluster_that_swallows_everything_holds_up_no_other(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    client, hole = instance.client, f"{member.name}-hole"
+    async with relay_to("127.0.0.1", int(member.connection.server.rpartition(":")[2])) as relay:
+        relay.hold()
+        await member.register(client, name=hole)
+        lost = msgspec.structs.replace(member.connection, server=f"https://{relay.address}")
+        await member.open(client, lost, name=hole)
+        await member.join(client, instance.name, name=hole)
+        await member.register(client, labels={"stage": "three"}, region="south")
+
+        async def followed() -> bool:
+            return bool((await known(instance, member.name))["metadata"]["labels"].get("stage") == "three")
+
+        await eventually(followed, "the label of the other one", timeout=5.0)
+        # It has not begun to join, so there is nothing that leaving would have to wait for.
+        await client.delete(MEMBERSHIP, hole)
+        await eventually(lambda: gone(client, hole), "leaving", timeout=10.0)
+        await eventually(lambda: removed(client, hole), "the cluster going", timeout=10.0)
+
+
+async def removed(client: Client, name: str) -> bool:
+    """The policy that keeps clusters with memberships hears with a delay that there is none."""
+    with suppress(Forbidden):
+        await client.delete(CLUSTER, name, missing_ok=True)
+        return True
+    return False
+
+
+async def test_a_cluster_has_one_name(instance: ManagedInstance, member: MemberCluster) -> None:
+    client, twin = instance.client, f"{member.name}-twin"
+    await member.register(client, name=twin)
+    await member.join(client, instance.name, name=twin)
+
+    async def refused() -> bool:
+        return await reason(member, client, MembershipCondition.JOINED, name=twin) == MembershipReason.DUPLICATE
+
+    await eventually(refused, "the refusal")
+    assert (await member.membership(client, name=twin)).status.phase == "Failed"
+    await client.delete(MEMBERSHIP, twin)
+    await eventually(lambda: gone(client, twin), "the twin going")
+    await eventually(lambda: removed(client, twin), "the twin's cluster going")
+    # What the first one has is as it was.
+    assert (await known(instance, member.name))["metadata"].get("deletionTimestamp") is None
+    async with member.client() as inside:
+        await inside.get(kinds.SERVICE_ACCOUNTS, f"karmada-{member.name}", namespace="karmada-cluster")
+
+
+async def test_numbers_of_the_instance_follow_what_changes_and_are_written_then_only(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    async with member.client() as client:
+        offered = {"cpu": "3", "memory": "5Gi", "pods": "7"}
+        status = {"capacity": offered, "allocatable": offered}
+        await client.create(kinds.NODES, {"metadata": {"name": "node-1"}, "status": status})
+
+    def counts(found: Instance) -> bool:
+        summary = found.status.summary
+        return (
+            summary is not None
+            and (summary.clusters.total, summary.clusters.ready, summary.clusters.stale) == (1, 1, 0)
+            and summary.current.nodes.total == 1
+            and summary.current.allocatable.get("memory") == "5Gi"
+        )
+
+    # Karmada looks at its members every 10 s.
+    await instance.until(counts, timeout=30.0)
+    async with await instance.inside() as inside:
+        before = (await instance.get()).status.summary
+        assert before is not None
+        for number in range(3):
+            await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": f"counted-{number}"}}, namespace="default")
+        await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": "uncounted"}}, namespace="karmada-system")
+        await inside.create(kinds.DEPLOYMENTS, DEPLOYMENT, namespace="default")
+        await inside.create(kinds.PROPAGATION_POLICIES, POLICY, namespace="default")
+
+        def followed(found: Instance) -> bool:
+            summary = found.status.summary
+            assert summary is not None
+            return (
+                summary.resources["ConfigMap"] == before.resources["ConfigMap"] + 3
+                and summary.workloads["Deployment"] == ReadyCount(total=1, ready=0)
+                and summary.policies["PropagationPolicy"] == 1
+            )
+
+        await instance.until(followed, timeout=COUNTED_WITHIN)
+        ready = {"status": {"replicas": 1, "readyReplicas": 1}}
+        await inside.patch(kinds.DEPLOYMENTS, "web", ready, namespace="default", subresource="status")
+        await instance.until(counts_as_ready, timeout=COUNTED_WITHIN)
+
+        for number in range(3):
+            await inside.delete(kinds.CONFIGMAPS, f"counted-{number}", namespace="default")
+        await inside.delete(kinds.PROPAGATION_POLICIES, "web", namespace="default")
+        await inside.delete(kinds.DEPLOYMENTS, "web", namespace="default")
+
+        def back(found: Instance) -> bool:
+            summary = found.status.summary
+            return summary is not None and (summary.resources, summary.workloads, summary.policies) == (
+                before.resources,
+                before.workloads,
+                before.policies,
+            )
+
+        found = await instance.until(back, timeout=COUNTED_WITHIN)
+    # A change that changes no number is none.
+    await instance.change(description="changed")
+    await instance.until(settled)
+    assert (await instance.get()).status.summary == found.status.summary
+
+
+def counts_as_ready(found: Instance) -> bool:
+    return found.status.summary is not None and found.status.summary.workloads["Deployment"].ready == 1
+
+
+async def token_secrets(member: MemberCluster) -> set[str]:
+    async with member.client() as inside:
+        found = await inside.list(kinds.SECRETS, namespace="karmada-cluster")
+    return {secret["metadata"]["uid"] for secret in found.items}
+
+
+async def rotated(instance: ManagedInstance, member: MemberCluster, before: set[str]) -> bool:
+    """Whether there are as many tokens as before, all of them others, and Karmada finds the member ready."""
+    now = await token_secrets(member)
+    await member.until_joined(instance.client)
+    return len(now) == len(before) and not now & before
+
+
+async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_nothing(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    client = instance.client
+    tokens = await token_secrets(member)
+    port = int(member.connection.server.rpartition(":")[2])
+    async with relay_to("127.0.0.1", port) as relay:
+        moved = msgspec.structs.replace(member.connection, server=f"https://{relay.address}")
+        await member.open(client, moved)
+
+        async def follows() -> bool:
+            return bool((await known(instance, member.name))["spec"]["apiEndpoint"] == moved.server)
+
+        await eventually(follows, "the new address")
+        await eventually(lambda: rotated(instance, member, tokens), "new tokens, and none of the old", timeout=60.0)
+        broken = msgspec.structs.replace(moved, client_cert=None, client_key=None, token="nobody")
+        await member.open(client, broken)
+
+        async def told() -> bool:
+            return await reason(member, client, MembershipCondition.CREDENTIALS_CURRENT) == "ClusterNotReady"
+
+        await eventually(told, "the broken credential being told")
+        assert await follows()
+        await member.open(client, member.connection)
+
+        async def back() -> bool:
+            found = await known(instance, member.name)
+            current = await reason(member, client, MembershipCondition.CREDENTIALS_CURRENT)
+            return found["spec"]["apiEndpoint"] == member.connection.server and current == MembershipReason.CURRENT
+
+        await eventually(back, "the old address")
+
+
+async def test_estimators_come_and_go_with_descheduling(instance: ManagedInstance, member: MemberCluster) -> None:
+    estimator = f"karmada-scheduler-estimator-{member.name}"
+    await instance.change(descheduler={"enabled": True})
+
+    async def runs() -> bool:
+        return estimator in await instance.pids()
+
+    await eventually(runs, "the estimator", timeout=60.0)
+    await instance.change(descheduler={"enabled": False})
+
+    async def stopped() -> bool:
+        return not await runs()
+
+    await eventually(stopped, "no estimator", timeout=60.0)
+
+
+async def place(instance: ManagedInstance, member: MemberCluster) -> None:
+    """A Deployment that Karmada has put into the member."""
+    async with await instance.inside() as inside, member.client() as client:
+        await inside.apply(kinds.PROPAGATION_POLICIES, POLICY, namespace="default", field_manager="tests")
+        await inside.apply(kinds.DEPLOYMENTS, DEPLOYMENT, namespace="default", field_manager="tests")
+        await eventually(
+            lambda: client.get(kinds.DEPLOYMENTS, "web", namespace="default"), "the Deployment", timeout=40
+        )
+
+
+@pytest.mark.parametrize("on_remove", ["Keep", "Delete"])
+async def test_leaving_cleans_the_member_and_treats_workloads_as_asked(
+    instance: ManagedInstance, member: MemberCluster, on_remove: str
+) -> None:
+    client = instance.client
+    if await gone(client, member.name):
+        await member.join(client, instance.name)
+        await member.until_joined(client)
+    await place(instance, member)
+    await client.patch(MEMBERSHIP, member.name, {"spec": {"onRemove": on_remove}})
+    await client.delete(MEMBERSHIP, member.name)
+    await eventually(lambda: gone(client, member.name), "leaving", timeout=60.0)
+    assert await left_in(instance, member) == []
+    async with member.client() as inside:
+        page = await inside.list(kinds.DEPLOYMENTS, namespace="default")
+    assert [item["metadata"]["name"] for item in page.items] == (["web"] if on_remove == "Keep" else [])
+
+
+async def test_a_dead_cluster_leaves_only_by_force_and_then_nothing_is_stuck(
+    instance: ManagedInstance, member: MemberCluster
+) -> None:
+    client = instance.client
+    await member.join(client, instance.name)
+    await member.until_joined(client)
+    await place(instance, member)
+    await member.supervisor.stop(member.group)
+    await client.delete(MEMBERSHIP, member.name)
+
+    async def told() -> bool:
+        return await reason(member, client, MembershipCondition.LEAVING) == MembershipReason.CLUSTER_UNREACHABLE
+
+    await eventually(told, "being told that it does not answer", timeout=40.0)
+    await client.patch(MEMBERSHIP, member.name, {"spec": {"force": True}})
+    await eventually(lambda: gone(client, member.name), "leaving by force", timeout=60.0)
+    async with await instance.inside() as inside:
+        assert (await inside.list(kinds.CLUSTERS)).items == []
+        with pytest.raises(NotFound):
+            await inside.get(kinds.NAMESPACES, f"karmada-es-{member.name}")

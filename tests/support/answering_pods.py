@@ -1,0 +1,60 @@
+"""Pods that answer: kwok's, told to run commands, to have logs and to forward ports on this machine.
+
+Never for a plane that anybody but its owner reaches: a command in a pod is a command on the machine.
+"""
+
+import asyncio
+from pathlib import Path
+
+from kairship.embedded import EmbeddedPlane
+
+PORT = 18999
+"""Where forwarded ports lead."""
+_MARK = "# pods that answer\n"
+
+
+def log_file(plane: EmbeddedPlane) -> Path:
+    return plane.home.root / "pods.log"
+
+
+def write_log(plane: EmbeddedPlane, *lines: str) -> None:
+    with log_file(plane).open("a") as file:
+        file.writelines(f"2026-01-01T00:00:00.000000000Z stdout F {line}\n" for line in lines)
+
+
+async def let_pods_answer(plane: EmbeddedPlane) -> None:
+    """In every member. Idempotent."""
+    log_file(plane).touch()
+    changed = [path for path in plane.home.planes.glob("*/config/kwok-stages.yaml") if _MARK not in path.read_text()]
+    for path in changed:
+        with path.open("a") as file:
+            file.write(f"\n---\n{_MARK}{_configuration(log_file(plane))}")
+    names = [process.name for process in await plane.supervisor.status() if process.name.endswith("/kwok")]
+    if changed:
+        await plane.supervisor.restart(*names)
+        async with asyncio.timeout(60):
+            await plane.supervisor.wait_ready(*names, timeout=60)
+
+
+def _configuration(log: Path) -> str:
+    return f"""
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterExec
+metadata: {{name: all}}
+spec: {{execs: [{{local: {{}}}}]}}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterAttach
+metadata: {{name: all}}
+spec: {{attaches: [{{logsFile: {log}}}]}}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterLogs
+metadata: {{name: all}}
+spec: {{logs: [{{logsFile: {log}, follow: true}}]}}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterPortForward
+metadata: {{name: all}}
+spec: {{forwards: [{{target: {{address: 127.0.0.1, port: {PORT}}}}}]}}
+"""

@@ -1,0 +1,94 @@
+"""kubectl as people use it: against an instance directly, and through the entrance."""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kairship.embedded import EmbeddedPlane, roles
+from kairship.engine import Engine
+from kairship.kube import Connection
+
+PATIENCE = 60.0
+INSTANCE = "demo"
+_AGE = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b|\b\d+[dhm]\b|<invalid>")
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def ageless(self) -> str:
+        """Without what differs from one second to the next."""
+        return "\n".join(re.sub(r"\s+", " ", _AGE.sub("AGE", line)).rstrip() for line in self.out.splitlines())
+
+
+@dataclass
+class Kubectl:
+    binary: Path
+    kubeconfig: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    async def __call__(self, *arguments: str, stdin: str | None = None, timeout: float = PATIENCE) -> Done:
+        process = await self.start(*arguments, stdin=stdin is not None)
+        try:
+            async with asyncio.timeout(timeout):
+                out, err = await process.communicate(stdin.encode() if stdin is not None else None)
+        finally:
+            await end(process)
+        return Done(process.returncode or 0, out.decode(), err.decode())
+
+    async def ok(self, *arguments: str, stdin: str | None = None, timeout: float = PATIENCE) -> str:
+        done = await self(*arguments, stdin=stdin, timeout=timeout)
+        assert done.code == 0, f"{self.binary.name} {' '.join(arguments)}: {done.err}{done.out}"
+        return done.out
+
+    async def start(self, *arguments: str, stdin: bool = False) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            self.binary,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={
+                "HOME": str(self.kubeconfig.parent),
+                "PATH": "/usr/bin:/bin",
+                "KUBECONFIG": str(self.kubeconfig),
+                **self.environment,
+            },
+        )
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
+
+
+async def through_entrance(
+    plane: EmbeddedPlane, engine: Engine, folder: Path, *, token: str | None = None, member: str | None = None
+) -> Kubectl:
+    """As the administrator, unless there is another token; on the demo instance, or on a member of it."""
+    entrance = await roles.reach(plane.supervisor, plane.home)
+    below = f"clusters/{member}/proxy" if member else "proxy"
+    connection = Connection(
+        server=f"{entrance.server}/apis/kairship.io/v1alpha1/instances/{INSTANCE}/{below}",
+        ca=Path(entrance.ca).read_bytes(),
+        token=token or Path(entrance.token_file).read_text(),
+    )
+    return _kubectl(engine, folder / f"through-{member or INSTANCE}", connection)
+
+
+async def direct(plane: EmbeddedPlane, engine: Engine, folder: Path) -> Kubectl:
+    """As the administrator of the demo instance itself."""
+    return _kubectl(engine, folder / "direct", await plane.instance_connection())
+
+
+def _kubectl(engine: Engine, folder: Path, connection: Connection) -> Kubectl:
+    folder.mkdir(exist_ok=True)
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_bytes(connection.to_kubeconfig(name=INSTANCE, user="me"))
+    return Kubectl(engine.binary("kubectl"), kubeconfig)

@@ -1,0 +1,97 @@
+"""Clusters that can join instances: real ones beside the shared plane, registered as container management does it."""
+
+import asyncio
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
+from kairship.controlplane import ControlPlane, PlaneKind
+from kairship.embedded import EmbeddedPlane, clusters
+from kairship.engine import Engine
+from kairship.kube import Client, Connection, kinds
+from kairship.resources import NAMESPACE, Membership
+from support.waiting import eventually
+
+
+class MemberCluster:
+    """A cluster of a test's own, and how it is seen from the global cluster."""
+
+    def __init__(self, plane: EmbeddedPlane, engine: Engine) -> None:
+        self.uid = str(uuid.uuid4())
+        self.name = f"member-{self.uid[:8]}"
+        self.supervisor = plane.supervisor
+        self._planes = plane.home.planes
+        self._engine = engine
+        self.control_plane: ControlPlane
+
+    @property
+    def group(self) -> str:
+        return self.control_plane.group
+
+    @property
+    def connection(self) -> Connection:
+        return self.control_plane.connection()
+
+    def client(self) -> Client:
+        return Client(self.connection)
+
+    async def start(self) -> None:
+        self.control_plane = await clusters.control_plane(
+            self.supervisor, self._planes, kind=PlaneKind.MEMBER, name=self.name, uid=self.uid
+        )
+        await clusters.run(self.supervisor, self._engine, self.control_plane)
+
+    async def remove(self) -> None:
+        await self.supervisor.delete_group(self.group)
+        await self.supervisor.release_ports(self.uid)
+        await asyncio.to_thread(shutil.rmtree, self._planes / self.uid, ignore_errors=True)
+
+    async def register(
+        self, world: Client, *, name: str = "", labels: dict[str, str] | None = None, **spec: Any
+    ) -> None:
+        """As a cluster of container management, by its own kubeconfig."""
+        name = name or self.name
+        await self.open(world, self.connection, name=name)
+        await world.apply(
+            CLUSTER,
+            {
+                "metadata": {"name": name, "labels": labels or {}},
+                "spec": {"credentials": {"name": f"cluster-{name}"}, **spec},
+            },
+            field_manager="tests",
+        )
+
+    async def open(self, world: Client, connection: Connection, *, name: str = "") -> None:
+        """Its credential is this connection from now on."""
+        kubeconfig = connection.to_kubeconfig(name="member").decode()
+        secret = {"metadata": {"name": f"cluster-{name or self.name}"}, "stringData": {"kubeconfig": kubeconfig}}
+        await world.apply(kinds.SECRETS, secret, field_manager="tests", namespace=NAMESPACE)
+
+    async def join(self, world: Client, instance: str, *, name: str = "", **spec: Any) -> None:
+        await world.create(
+            MEMBERSHIP, {"metadata": {"name": name or self.name}, "spec": {"instance": instance, **spec}}
+        )
+
+    async def membership(self, world: Client, *, name: str = "") -> Membership:
+        return await world.get(MEMBERSHIP, name or self.name, as_type=Membership)
+
+    async def until_joined(self, world: Client) -> None:
+        async def ready() -> bool:
+            conditions = (await self.membership(world)).status.conditions
+            return {(each.type, each.status) for each in conditions} >= {("Joined", "True"), ("Ready", "True")}
+
+        await eventually(ready, f"{self.name} joining", timeout=60.0)
+
+
+@contextmanager
+def member_cluster(plane: EmbeddedPlane, engine: Engine) -> Iterator[MemberCluster]:
+    """A running one, for a fixture."""
+    member = MemberCluster(plane, engine)
+    try:
+        asyncio.run(member.start())
+        yield member
+    finally:
+        asyncio.run(member.remove())

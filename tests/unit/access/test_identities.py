@@ -1,0 +1,106 @@
+"""Who there is, as it is told: everything first, then what changes; and every end is heard of."""
+
+import pytest
+
+from kairship.access import Ended, Identities
+from kairship.gen.kairship.internal.v1.directory_pb import FollowResponse, Identity, Token
+from kairship.reconcile.testing import FakeClock
+
+
+class Followed:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.at = 1_000.0
+        self.identities = Identities(self.clock, wall=lambda: self.at)
+        self.ended: list[tuple[str, str]] = []
+        self.identities.on_end(self._hear)
+
+    def _hear(self, ended: Ended) -> None:
+        self.ended.append((ended.kind, ended.id))
+
+    def told(self, *users: str, tokens: dict[str, str] | None = None, **more: object) -> None:
+        """Users as name or name:group,group; tokens by their owners."""
+        found = FollowResponse(complete=True)
+        for each in users:
+            name, _, groups = each.partition(":")
+            found.identities.append(Identity(id=name, name=name, groups=groups.split(",") if groups else []))
+        for token, owner in (tokens or {}).items():
+            found.tokens.append(Token(id=token, hash=token.encode(), user=owner, expires_at=2_000))
+        for name, value in more.items():
+            setattr(found, name, value)
+        self.identities.take(found)
+
+
+@pytest.fixture
+def followed() -> Followed:
+    return Followed()
+
+
+def test_everything_and_then_changes(followed: Followed) -> None:
+    followed.told("ann:a,b", "bob", tokens={"t-1": "ann"}, reset=True, revision=7)
+    assert followed.identities.revision == 7
+    ann, token = followed.identities.user("ann"), followed.identities.token(b"t-1")
+    assert ann is not None
+    assert token is not None
+    assert (ann.groups, token.user, token.limited_to) == (("a", "b"), "ann", None)
+    followed.told("ann:a,b,c", revision=8)
+    assert followed.ended == []  # more is no loss
+    followed.told("ann:a", revision=9)
+    followed.told(gone_users=["bob"], gone_tokens=["t-1"], ended_sessions=["s-1"], revision=10)
+    assert followed.ended == [("user", "ann"), ("session", "s-1"), ("user", "bob"), ("token", "t-1")]
+    assert followed.identities.user("bob") is None
+    assert followed.identities.token(b"t-1") is None
+    assert followed.identities.has_ended("s-1")
+
+
+def test_what_ended_while_nobody_listened_is_told_at_the_next_snapshot(followed: Followed) -> None:
+    followed.told("ann:a,b", "bob", "eve:a", tokens={"t-1": "ann", "t-2": "eve"}, reset=True)
+    followed.identities.lost()
+    followed.told("ann:a", reset=True, complete=False)
+    assert followed.identities.user("bob") is not None  # until it is complete, what was known counts
+    followed.told("eve:a", "new", tokens={"t-2": "eve"})
+    assert sorted(followed.ended) == [("token", "t-1"), ("user", "ann"), ("user", "bob")]
+    assert followed.identities.user("bob") is None
+    assert followed.identities.user("new") is not None
+
+
+def test_a_snapshot_that_breaks_off_changes_nothing(followed: Followed) -> None:
+    followed.told("ann", reset=True)
+    followed.told("bob", reset=True, complete=False)
+    followed.identities.lost()
+    assert followed.identities.user("ann") is not None
+    assert followed.identities.user("bob") is None
+    followed.told("eve")
+    assert followed.identities.user("ann") is not None
+
+
+def test_a_token_that_expires_ends(followed: Followed) -> None:
+    followed.told("ann", tokens={"t-1": "ann"}, reset=True)
+    followed.at = 2_000.0
+    assert followed.identities.token(b"t-1") is None
+    followed.told()  # something is said every few seconds
+    assert followed.ended == [("token", "t-1")]
+
+
+def test_it_says_when_it_is_not_current(followed: Followed) -> None:
+    trusts = followed.identities.freshness.trusts
+    assert not trusts(delicate=False)
+    followed.told("ann", reset=True)
+    assert trusts(delicate=True)
+    followed.identities.lost()
+    assert not trusts(delicate=True)
+    assert trusts(delicate=False)
+    followed.clock.pass_time(61.0)
+    assert not trusts(delicate=False)
+    followed.told()
+    assert trusts(delicate=True)
+
+
+def test_ended_sessions_are_forgotten_when_no_token_of_theirs_can_be_good(followed: Followed) -> None:
+    followed.told(reset=True, ended_sessions=["s-1"])
+    followed.clock.pass_time(899.0)
+    followed.told()
+    assert followed.identities.has_ended("s-1")
+    followed.clock.pass_time(2.0)
+    followed.told()
+    assert not followed.identities.has_ended("s-1")

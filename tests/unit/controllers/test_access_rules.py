@@ -1,0 +1,194 @@
+"""What bindings become inside an instance and its members: what the table says, and nothing beyond it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.bindings import bind, on
+
+from kairship.access import Attributes, Binding, Role, permission_for, permissions, permissions_of
+from kairship.access.namespaces import NEEDED
+from kairship.controllers.access.desired import Desired, Place, desire
+from kairship.controllers.access.grants import gather
+from kairship.controllers.access.rules import CARRY, PROXY, CustomKind
+from kairship.controllers.access.works import carries, work, work_name
+from kairship.resources import is_reserved
+
+WIDGETS = CustomKind("example.org", "widgets", namespaced=True)
+KINDS = (WIDGETS, CustomKind("example.org", "planets", namespaced=False), CustomKind("cert.karmada.io", "keys", True))
+NAMESPACES = ("default", "shop", "kube-system", "karmada-system", "karmada-cluster", "karmada-es-east")
+CLUSTERS = ("east", "west")
+
+Objects = Mapping[Place, Mapping[str, Any]]
+
+
+def made_of(*bindings: Binding, clusters: tuple[str, ...] = CLUSTERS) -> Desired:
+    return desire(gather(bindings, "uid-one"), namespaces=NAMESPACES, clusters=clusters, kinds=KINDS)
+
+
+def allowed(objects: Objects, subject: str) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
+    """What RBAC grants: namespace (empty for all), group, resource, verb and names."""
+    for place, content in objects.items():
+        if subject in [each["name"] for each in content.get("subjects", ())]:
+            for rule in objects[Place("ClusterRole", "", content["roleRef"]["name"])]["rules"]:
+                for group in rule["apiGroups"]:
+                    for resource in rule["resources"]:
+                        for verb in rule["verbs"]:
+                            yield place.namespace, group, resource, verb, tuple(rule.get("resourceNames", ()))
+
+
+def may(objects: Objects, subject: str, verb: str, resource: str, namespace: str = "") -> bool:
+    group, _, plural = resource.rpartition(":")
+    return any(
+        (group, plural, verb) == (g, r, v) and place in {"", namespace}
+        for place, g, r, v, _ in allowed(objects, subject)
+    )
+
+
+def within_the_table(objects: Objects, subject: str, held: frozenset[str]) -> None:
+    for namespace, group, resource, verb, names in allowed(objects, subject):
+        assert "*" not in (group, resource, verb)
+        assert not is_reserved(namespace) or NEEDED in held
+        plural, _, part = resource.partition("/")
+        if resource == "clusters/proxy":
+            assert set(names) == set(CLUSTERS)
+            assert verb == CARRY or PROXY in held
+            continue
+        request = Attributes(verb=verb, group=group, resource=plural, subresource=part, namespace=namespace)
+        needed = permission_for(request)
+        assert needed in held, (namespace, group, resource, verb, needed)
+        if not namespace and NEEDED not in held and plural != "namespaces":
+            # Over all namespaces, and so over those of the system: nothing that is delicate.
+            assert not permissions()[str(needed)].delicate or is_global(group, plural), (group, resource, verb)
+
+
+def is_global(group: str, plural: str) -> bool:
+    rules = [rule for each in permissions().values() for rule in each.rules]
+    known = {(rule.group, rule.resource.partition("/")[0]): rule.namespaced for rule in rules}
+    return not known.get((group, plural), (group, plural) == ("example.org", "widgets"))
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("scope", [on("one"), on("one", "shop"), on()], ids=["instance", "namespace", "platform"])
+@pytest.mark.parametrize("who", ["ann", "%crew"])
+def test_nothing_beyond_the_table(role: Role, scope: Any, who: str) -> None:
+    desired = made_of(bind(who, role, scope))
+    subject = "kairship:user:ann" if who == "ann" else "kairship:group:crew"
+    for objects in (desired.instance, desired.members):
+        within_the_table(objects, subject, permissions_of(role))
+        for place, content in objects.items():
+            assert place.namespace in {"", "default", "shop"}
+            assert {each["name"] for each in content.get("subjects", ())} <= {subject}
+            assert {each["kind"] for each in content.get("subjects", ())} <= {"User" if who == "ann" else "Group"}
+        if scope.namespace:
+            granted = {(namespace, resource) for namespace, _, resource, _, _ in allowed(objects, subject)}
+            assert {namespace for namespace, resource in granted if resource != "clusters/proxy"} == {"shop"}
+
+
+@given(
+    st.frozensets(st.sampled_from(sorted(permissions())), max_size=12), st.sampled_from([on("one"), on("one", "shop")])
+)
+def test_no_custom_role_grants_more_than_it_says(held: frozenset[str], scope: Any) -> None:
+    desired = made_of(bind("ann", held, scope))
+    for objects in (desired.instance, desired.members):
+        within_the_table(objects, "kairship:user:ann", held)
+    assert bool(desired.members) <= (PROXY in held)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_everything_in_the_table(role: Role) -> None:
+    """In the instance, in a namespace that is open to all, what the role is for can be done."""
+    objects = made_of(bind("ann", role, on("one"))).instance
+    for name in permissions_of(role):
+        for rule in permissions()[name].rules:
+            for verb in rule.verbs:
+                resource = f"{rule.group}:{rule.resource}"
+                assert may(objects, "kairship:user:ann", verb, resource, "shop"), (name, resource, verb)
+    assert may(objects, "kairship:user:ann", "list", "example.org:widgets")
+    assert may(objects, "kairship:user:ann", "update", "example.org:widgets", "shop") == (role >= Role.EDITOR)
+    assert not may(objects, "kairship:user:ann", "get", "cert.karmada.io:keys", "shop")
+
+
+def test_an_editor_cannot_reach_what_opens_the_members() -> None:
+    ann = "kairship:user:ann"
+    objects = made_of(bind("ann", Role.EDITOR, on("one"))).instance
+    assert may(objects, ann, "get", ":secrets", "shop")
+    for namespace in ("karmada-cluster", "karmada-system", "karmada-es-east", "kube-system"):
+        assert not may(objects, ann, "get", ":secrets", namespace)
+        assert not may(objects, ann, "create", ":pods", namespace)
+        assert not may(objects, ann, "delete", ":namespaces", namespace)
+    assert may(objects, ann, "delete", ":namespaces", "shop")
+    admin = made_of(bind("ann", Role.ADMIN, on("one"))).instance
+    assert may(admin, ann, "get", ":secrets", "karmada-cluster")
+
+
+def test_grants_of_several_bindings_add_up() -> None:
+    """As the authoriser adds them: a right, and reaching the namespaces of the system, from two roles."""
+    parts = (
+        bind("ann", {"kairship.secrets.reveal"}, on("one")),
+        bind("ann", {NEEDED}, on()),
+    )
+    assert may(made_of(*parts).instance, "kairship:user:ann", "get", ":secrets", "karmada-cluster")
+    assert not may(made_of(parts[0]).instance, "kairship:user:ann", "get", ":secrets", "karmada-cluster")
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        bind("ann", Role.ADMIN, on("one"), revoked=True),
+        bind("ann", Role.ADMIN, on("two")),
+        bind("ann", Role.ADMIN, on(workspace="1")),
+        bind("ann", Role.ADMIN, on("one", "karmada-cluster")),
+        bind("ann", {"kairship.unheard.of", "ghippo.users.get"}, on("one", "shop")),
+    ],
+    ids=["revoked", "another instance", "workspace", "namespace of the system", "unknown"],
+)
+def test_what_grants_nothing_makes_nothing(binding: Binding) -> None:
+    desired = made_of(binding)
+    roles = {place.name for place in desired.instance if place.name != "kairship-access-carrier"}
+    assert roles == set()
+    assert desired.members == {}
+
+
+def test_without_clusters_there_is_no_right_on_all_of_them() -> None:
+    """A rule that names none would mean every one."""
+    desired = made_of(bind("ann", Role.ADMIN, on("one")), clusters=())
+    assert not [content for content in desired.instance.values() if "clusters/proxy" in str(content)]
+
+
+def test_those_who_hold_the_same_share_their_objects() -> None:
+    crowd = [bind(f"user-{number}", Role.EDITOR, on("one")) for number in range(50)]
+    assert made_of(*crowd).instance.keys() == made_of(crowd[0]).instance.keys()
+
+
+def test_every_subject_can_be_named_to_the_members() -> None:
+    """One group that is not, and Karmada refuses the whole request."""
+    desired = made_of(bind("ann", Role.VIEWER, on("one")), bind("%crew", {"kairship.pods.get"}, on("one", "shop")))
+    carrier = desired.instance[Place("ClusterRoleBinding", "", "kairship-access-carrier")]
+    assert [each["name"] for each in carrier["subjects"]] == ["kairship:group:crew", "kairship:user:ann"]
+    proxy = desired.instance[Place("ClusterRoleBinding", "", "kairship-access-proxy")]
+    assert [each["name"] for each in proxy["subjects"]] == ["kairship:user:ann"]
+
+
+def test_a_work_has_the_name_that_karmada_gives() -> None:
+    # Seen in Karmada's own documentation: the Work of Deployment default/nginx.
+    assert work_name(Place("Deployment", "default", "nginx")) == "nginx-687f7fb96f"
+    assert work_name(Place("ClusterRole", "", "System:Node")).startswith("system.node-")
+
+
+def test_a_work_is_compared_without_what_karmada_adds() -> None:
+    place = Place("ClusterRole", "", "kairship-access-x-wide")
+    wanted = work("east", place, {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})
+    manifest = wanted["spec"]["workload"]["manifests"][0]
+    added = {
+        **manifest,
+        "metadata": {**manifest["metadata"], "annotations": {**manifest["metadata"]["annotations"], "x": "y"}},
+    }
+    assert carries([added], wanted)
+    changes: list[dict[str, Any]] = [{"rules": []}, {"kind": "Role"}, {"metadata": {"name": place.name}}]
+    for changed in changes:
+        assert not carries([{**manifest, **changed}], wanted)
+    assert not carries(None, wanted)
+    assert not carries([manifest, manifest], wanted)
