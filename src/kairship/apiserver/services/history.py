@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from kairship.apiserver.services.collected import CollectedClusters
 from kairship.gen.kairship.kpanda.v1alpha1.history_pb import (
     GetClusterHistoryRequest,
     GetInstanceHistoryRequest,
@@ -37,8 +38,10 @@ class HistoryService:
         return await self._read(cluster.metadata.uid, request.span)
 
     async def get_instance_history(self, request: GetInstanceHistoryRequest, call: Call) -> Timeline:
-        instance = await self._own.instances.require(request.instance, call)
-        return await self._read(instance.metadata.uid, request.span)
+        await self._own.instances.require(request.instance, call)
+        # The one of its virtual cluster. Before there is one, nothing is measured.
+        subject = CollectedClusters(self._own).instance(request.instance)
+        return await self._read(subject or "", request.span)
 
     async def _read(self, subject: str, asked: Span | None) -> Timeline:
         opened, asked = self._index.opened, asked or Span()
