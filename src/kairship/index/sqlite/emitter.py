@@ -66,8 +66,8 @@ class Emitter:
         """Whether all is found before the first row is there: the others are only fetched."""
         return self._leads and not self._is_walk
 
-    def select(self) -> Statement | None:
-        """Columns: kind, key, value sorted by, bare, body. None when nothing can match."""
+    def select(self, *, bodies_only: bool = False) -> Statement | None:
+        """Columns: kind, key, value sorted by, bare, body; or the last alone. None when nothing can match."""
         if self._impossible:
             return None
         query = self._query
@@ -76,7 +76,7 @@ class Emitter:
         direction = " DESC" if query.descending else ""
         order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
         ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
-        columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
+        columns = "SELECT o.body FROM" if bodies_only else f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
         source, limit = f"{self._source}{self._kind_source()}", -1 if query.limit is None else query.limit
         if self._is_walk or (query.limit is None and not self._leads):
             sql = f"{columns} {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"

@@ -56,8 +56,8 @@ class SqliteSnapshot:
             yield [row(kinds, found) for found in batch]
 
     async def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
-        async for _, batch in self._batches(plan):
-            yield [found[4] for found in batch]
+        async for _, batch in self._batches(plan, bodies_only=True):
+            yield [body for (body,) in batch]
 
     async def count(self, plan: Plan) -> int:
         def count() -> int:
@@ -91,10 +91,12 @@ class SqliteSnapshot:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"
         return await self._in_brief(lambda: one(self._db, query, (kind, uid)) is not None)
 
-    async def _batches(self, plan: Plan) -> AsyncGenerator[tuple[dict[int, str], list[_Found]]]:
+    async def _batches(
+        self, plan: Plan, *, bodies_only: bool = False
+    ) -> AsyncGenerator[tuple[dict[int, str], list[_Found]]]:
         def start() -> tuple[dict[int, str], Iterator[_Found], list[_Found], bool]:
             emitter = Emitter(self._db, self._cluster, plan)
-            statement = emitter.select()
+            statement = emitter.select(bodies_only=bodies_only)
             found = iter(()) if statement is None else each(self._db, *statement)
             return emitter.kinds, found, _batch(found), emitter.is_sorted_first
 
@@ -146,7 +148,7 @@ def _batch(found: Iterator[_Found]) -> list[_Found]:
     size = 0
     for row in found:
         batch.append(row)
-        size += len(row[4])
+        size += len(row[-1])
         if size >= _BATCH_BYTES or len(batch) >= _BATCH_ROWS:
             break
     return batch
