@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
+import grpc
 import pytest
 from support import entrance
 from support.entrance import BASE, METHODS
@@ -66,9 +67,10 @@ async def test_what_was_written_is_read_and_found(client: entrance.Client, names
 async def test_the_age_is_told_over_grpc_too(client: entrance.Client, namespace: str) -> None:
     method = METHODS["Apps.ListDeployments"]
     request = ListDeploymentsRequest(instance="demo", namespace=namespace)
-    call = client.channel.unary_unary(method.path)(request.to_binary(), metadata=client.metadata, timeout=20)
+    calling: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(method.path)
+    call = calling(request.to_binary(), metadata=client.metadata, timeout=20)
     await call
-    trailing = {key: value for key, value in await call.trailing_metadata() or ()}
+    trailing = dict(await call.trailing_metadata() or ())
     assert float(trailing["kairship-data-age"]) < 15
 
 
