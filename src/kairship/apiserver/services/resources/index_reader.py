@@ -168,6 +168,10 @@ class NotedWrites:
     async def deleted(self, instance: str, resource: Resource, uid: str, call: Call) -> None:
         await self._note(instance, resource, call, deleted_uid=uid)
 
+    async def several(self, instance: str, resources: Sequence[Resource], call: Call) -> None:
+        for resource in resources:
+            await self._note(instance, resource, call)
+
     async def _note(
         self, instance: str, resource: Resource, call: Call, *, revision: int = 0, deleted_uid: str = ""
     ) -> None:

@@ -159,3 +159,6 @@ class Writes(Protocol):
     async def written(self, instance: str, resource: Resource, obj: Object, call: Call) -> None: ...
 
     async def deleted(self, instance: str, resource: Resource, uid: str, call: Call) -> None: ...
+
+    async def several(self, instance: str, resources: Sequence[Resource], call: Call) -> None:
+        """Of these kinds, objects that nobody counts: for a while the caller reads them from the instance."""
