@@ -58,8 +58,14 @@ async def followed(index: SqliteIndex) -> set[str]:
 
 async def until_followed(index: SqliteIndex, wanted: set[str]) -> None:
     async with asyncio.timeout(PATIENCE - 60):
-        while wanted - await followed(index):
+        while wanted - await followed(index):  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.2)
+
+
+async def until_there(index: SqliteIndex, kind: str, key: str) -> None:
+    async with asyncio.timeout(20):
+        while (await index.get("it", kind, key))[1] is None:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.05)
 
 
 async def test_very_many_kinds(own: OwnCluster, tmp_path: Path) -> None:
@@ -81,9 +87,6 @@ async def test_very_many_kinds(own: OwnCluster, tmp_path: Path) -> None:
         last = Resource.of(f"{GROUP}/v1", f"things{KINDS - 1}", kind=f"Thing{KINDS - 1}", namespaced=True)
         await client.create(last, {"metadata": {"name": "one"}}, namespace="default")
         await client.create(kinds.CONFIGMAPS, {"metadata": {"name": "among-them"}}, namespace="default")
-        async with asyncio.timeout(20):
-            while (await index.get("it", "configmaps", "default/among-them"))[1] is None:
-                await asyncio.sleep(0.05)
-            while (await index.get("it", f"things{KINDS - 1}.{GROUP}", "default/one"))[1] is None:
-                await asyncio.sleep(0.05)
+        await until_there(index, "configmaps", "default/among-them")
+        await until_there(index, f"things{KINDS - 1}.{GROUP}", "default/one")
     index.close()
