@@ -34,6 +34,7 @@ EVERY = 600.0
 _REFUSED_AGAIN = 60.0
 _SOON = 2.0
 _AT_ONCE = 0.01
+_WAITING = 15.0  # until somebody has restarted what we may not
 _R, _P = MembershipReason, MembershipPhase
 
 log = structlog.get_logger(__name__)
@@ -95,7 +96,7 @@ class Joining:
             report.not_joined(_P.JOINING, _R.JOINING, "")
             return RetryAfter(_AT_ONCE)
         if not await self._go_over(report, karmada, member, basis):
-            return RetryAfter(_SOON)
+            return RetryAfter(_WAITING)
         # The picture shows the result a moment later, and wakes us if it is another than this.
         self._made[name] = (self._basis(instance, registered, member, inside), self._clock.now())
         return RetryAfter(jittered(EVERY))
