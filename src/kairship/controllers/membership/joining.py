@@ -7,7 +7,6 @@ of, when Karmada says otherwise than it should, and now and then. What that is, 
 import hashlib
 
 import msgspec
-import structlog
 
 from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster
 from kairship.controllers.inside import Inside, Insides, KarmadaCluster
@@ -36,8 +35,6 @@ _SOON = 2.0
 _AT_ONCE = 0.01
 _WAITING = 15.0  # until somebody has restarted what we may not
 _R, _P = MembershipReason, MembershipPhase
-
-log = structlog.get_logger(__name__)
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -82,6 +79,7 @@ class Joining:
             member = self._pool.cluster(name)
         except NotConnected as error:
             report.not_joined(_P.PENDING, _R.CLUSTER_NOT_READY, str(error))
+            self.forget(name)
             if report.joined:
                 report.state(MembershipCondition.CREDENTIALS_CURRENT, "Unknown", _R.CLUSTER_NOT_READY, str(error))
             return RetryAfter(jittered(EVERY))
