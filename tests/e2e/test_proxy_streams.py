@@ -160,8 +160,7 @@ async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
     here = ("-n", place.namespace)
 
     async def may_exec() -> bool:
-        d = await on_member("exec", *here, place.pod, "--", "true"); print(d)
-        return d.code == 0
+        return (await on_member("exec", *here, place.pod, "--", "true")).code == 0
 
     await within(may_exec, seconds=20)
     assert "web" in await on_instance.ok("get", "deployments", *here)

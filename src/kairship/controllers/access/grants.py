@@ -11,7 +11,7 @@ import msgspec
 
 from kairship.access import Binding
 from kairship.access.bindings import shared
-from kairship.resources import ScopeLevel, is_reserved
+from kairship.resources import ScopeLevel, SubjectKind, is_reserved
 from kairship.resources.access_binding import Subject, name_inside
 
 Permissions = frozenset[str]
@@ -22,6 +22,8 @@ class Grants(msgspec.Struct, frozen=True):
     """By subject: what holds on the whole instance."""
     parts: Mapping[tuple[str, str], Permissions]
     """By namespace and subject: what holds in that namespace."""
+    people: frozenset[str] = frozenset()
+    """Those in groups that hold something: by the name of a group alone nobody gets through to a member."""
 
     @property
     def subjects(self) -> frozenset[str]:
@@ -41,6 +43,7 @@ def concerns(binding: Binding, instance_uid: str) -> bool:
 def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
     whole: defaultdict[str, set[str]] = defaultdict(set)
     parts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    people: set[str] = set()
     for binding in bindings:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
         match binding.place:
@@ -51,7 +54,12 @@ def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
             # What Karmada keeps for itself is nobody's by a right on a namespace.
             case ("namespace", uid, namespace) if uid == instance_uid and not is_reserved(namespace):
                 parts[namespace, subject] |= held
+            case _:
+                continue
+        if held:
+            people |= {name_inside(SubjectKind.USER, person) for person in binding.spec.subject.members}
     return Grants(
         whole={subject: shared(frozenset(held)) for subject, held in whole.items() if held},
         parts={key: shared(frozenset(held)) for key, held in parts.items() if held},
+        people=frozenset(people),
     )
