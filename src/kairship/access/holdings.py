@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from kairship.access.bindings import Binding, shared
 from kairship.access.callers import Caller, Subject, subject
-from kairship.access.places import Place, instance_of
+from kairship.access.places import PLATFORM, Place, instance_of
 from kairship.resources import SubjectKind
 
 
@@ -80,8 +80,10 @@ class Holdings:
                     yield place
 
     def groups_on(self, caller: Caller, instance_uid: str) -> tuple[str, ...]:
-        """Those of the caller's groups that something is bound to there: the only ones that the instance is told."""
-        within = self._within.get(instance_uid, {})
+        """Those of the caller's groups that something is bound to there: the only ones that the instance is told.
+
+        What is bound on the platform is bound on every instance."""
+        within = self._within.get(instance_uid, {}).keys() | self._granted.get(PLATFORM, {}).keys()
         return tuple(group for group in caller.groups if subject(SubjectKind.GROUP, group) in within)
 
     def _grant(self, place: Place, subject_: Subject, sources: dict[str, Binding]) -> None:

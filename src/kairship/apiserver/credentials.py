@@ -79,7 +79,7 @@ class Credentials:
 
     async def _in_session(self, token: str, hash_: bytes) -> Caller:
         claims = self._claims(token, hash_)
-        if self._identities.has_ended(claims.sid):
+        if self._identities.has_ended(claims.sid) or self._identities.has_ended(claims.sub):
             raise SessionOver("the session has ended; sign in again")
         user = self._identities.user(claims.sub) or await self._heard_of(claims.sub)
         return Caller(

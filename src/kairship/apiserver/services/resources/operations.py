@@ -65,8 +65,12 @@ class Operations:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, namespace=namespace)
         with told_as_mistake():
-            created = await self.reach.instance(request.instance).create(
-                kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
+            created = await self.reach.acting(
+                request.instance,
+                call,
+                lambda client: client.create(
+                    kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
+                ),
             )
         return _reply(method, data=as_json(created))
 
@@ -74,8 +78,11 @@ class Operations:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, name=request.name, namespace=namespace)
         with told_as_mistake():
-            replaced = await replace(
-                self.reach.instance(request.instance), kind.resource, wanted, call, namespace=namespace
+            reader = self.reach.instance(request.instance)
+            replaced = await self.reach.acting(
+                request.instance,
+                call,
+                lambda writer: replace(reader, kind.resource, wanted, call, namespace=namespace, writer=writer),
             )
         return _reply(method, data=as_json(replaced))
 
@@ -89,12 +96,16 @@ class Operations:
         if kind.guard_delete is not None:
             await kind.guard_delete(current, client, call)
         with told_as_precondition():
-            await client.delete(
-                kind.resource,
-                request.name,
-                namespace=namespace,
-                uid=current["metadata"]["uid"],
-                timeout=patience(call),
+            await self.reach.acting(
+                request.instance,
+                call,
+                lambda writer: writer.delete(
+                    kind.resource,
+                    request.name,
+                    namespace=namespace,
+                    uid=current["metadata"]["uid"],
+                    timeout=patience(call),
+                ),
             )
         return Empty()
 
@@ -115,13 +126,17 @@ class Operations:
 
     async def _merge(self, kind: Kind, request: Any, patch: Object, call: Call) -> Object:
         with told_as_mistake():
-            return await self.reach.instance(request.instance).patch(
-                kind.resource,
-                request.name,
-                patch,
-                namespace=_namespace(kind, request),
-                field_manager=FIELD_MANAGER,
-                timeout=patience(call),
+            return await self.reach.acting(
+                request.instance,
+                call,
+                lambda client: client.patch(
+                    kind.resource,
+                    request.name,
+                    patch,
+                    namespace=_namespace(kind, request),
+                    field_manager=FIELD_MANAGER,
+                    timeout=patience(call),
+                ),
             )
 
     async def _shown(self, kind: Kind, method: Method, request: Any, obj: Object, call: Call) -> Message[Any]:
