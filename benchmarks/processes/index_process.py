@@ -12,12 +12,25 @@ import ssl
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import msgspec
 import uvloop
 from aiohttp import web
 
-from kairship.index import KubernetesReads, PageTokens, PassThrough, ReadRequest, Splicer, WatchRequest
+from kairship.index import (
+    Current,
+    Index,
+    KubernetesReads,
+    PageTokens,
+    PassThrough,
+    ReadRequest,
+    Scope,
+    Search,
+    Splicer,
+    WatchRequest,
+    words_of,
+)
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from kairship.kpanda.collector import ClusterStores, Collector
 from kairship.kube import Client, Connection, kinds
@@ -31,22 +44,32 @@ class Settings(msgspec.Struct):
     key: str
     token: str
     port: int
-    cluster: str = "bench"
+    clusters: tuple[str, ...] = ("bench",)
 
 
 class Server:
-    def __init__(self, settings: Settings, client: Client, reads: KubernetesReads, splicer: Splicer) -> None:
+    def __init__(
+        self, settings: Settings, client: Client, index: Index, reads: KubernetesReads, splicer: Splicer
+    ) -> None:
         self._settings = settings
         self._client = client
+        self._index = index
         self._reads = reads
         self._splicer = splicer
         self._expected = f"Bearer {settings.token}".encode()
 
-    async def serve(self, request: web.Request) -> web.StreamResponse:
+    def runner(self) -> web.ServerRunner:
+        """Below aiohttp's router and middlewares, as the entrance serves."""
+        return web.ServerRunner(web.Server(self.serve, handler_cancellation=True, access_log=None))
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._expected):
             return web.Response(status=401)
-        namespace, name = _place(request.path)
-        asked, cluster = dict(request.query), self._settings.cluster
+        path, _, query = request.raw_path.partition("?")
+        asked, cluster = dict(parse_qsl(query)), self._settings.clusters[0]
+        if path == "/search":
+            return await self._search(asked["q"])
+        namespace, name = _place(path)
         if asked.get("watch") == "true":
             watch = WatchRequest(cluster, kinds.DEPLOYMENTS, asked, namespace)
             async with self._splicer.watch(self._client, watch) as spliced:
@@ -54,17 +77,22 @@ class Server:
         read = ReadRequest(cluster, kinds.DEPLOYMENTS, asked, "me", namespace, name)
         try:
             async with self._reads.answer(read) as reply:
-                if name is None:
+                if reply.whole is None:
                     return await _send(request, reply.status, reply.headers, reply.body)
-                body = b"".join([chunk async for chunk in reply.body])
-                return web.Response(status=reply.status, headers=reply.headers, body=body)
+                return web.Response(status=reply.status, headers=reply.headers, body=reply.whole)
         except PassThrough:
             raw = await self._client.request("GET", request.path_qs)
             return web.Response(status=raw.status, body=raw.body, headers={"Passed-Through": "yes"})
 
+    async def _search(self, text: str) -> web.Response:
+        scopes = tuple(Scope(cluster) for cluster in self._settings.clusters)
+        hits = await self._index.search(Search(words=words_of(text), scopes=scopes))
+        shown = [{"where": hit.position, "uid": hit.uid, "created": hit.created} for hit in hits]
+        return web.Response(body=msgspec.json.encode(shown), content_type="application/json")
+
 
 async def _send(
-    request: web.Request, status: int, headers: dict[str, str], body: AsyncIterator[bytes]
+    request: web.BaseRequest, status: int, headers: dict[str, str], body: AsyncIterator[bytes]
 ) -> web.StreamResponse:
     response = web.StreamResponse(status=status, headers=headers)
     await response.prepare(request)
@@ -93,10 +121,10 @@ async def serve(settings: Settings) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(settings.cert, settings.key)
     async with Client(Connection.from_kubeconfig(settings.kubeconfig)) as client, Splicer(index) as splicer:
-        server = Server(settings, client, KubernetesReads(index, writes, PageTokens(b"k" * 32)), splicer)
-        application = web.Application()
-        application.router.add_get("/{path:.*}", server.serve)
-        runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
+        server = Server(
+            settings, client, index, KubernetesReads(Current(index, writes), PageTokens(b"k" * 32)), splicer
+        )
+        runner = server.runner()
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", settings.port, ssl_context=tls).start()
         await asyncio.Event().wait()
@@ -110,7 +138,11 @@ async def collect(settings: Settings) -> None:
 
     connection = Connection.from_kubeconfig(settings.kubeconfig)
     async with Collector(open_stores, clock=SystemClock()) as collector:
-        collector.follow(settings.cluster, lambda: Client(connection))
+        for cluster in settings.clusters:
+            collector.follow(cluster, lambda: Client(connection))
+            # One after the other, so that it is seen what each of them adds.
+            while collector.problems(cluster):  # noqa: ASYNC110 - it tells nobody when that changes
+                await asyncio.sleep(0.2)
         await asyncio.Event().wait()
 
 

@@ -16,6 +16,7 @@ from support.relay import relay_to
 from yarl import URL
 
 from kairship.index import (
+    Current,
     KubernetesReads,
     NoSuchClusterError,
     PageTokens,
@@ -127,7 +128,7 @@ async def test_kinds_come_and_go(kube: Kube, namespace: str, place: Place) -> No
         await place.until("it", kind, lambda found: found is not None and found.revision >= reached)
         red = {"fields": parse_fields("spec.colour=red"), "declared_fields": ("spec.colour",)}
         assert await keys(place.index, cluster="it", resource=gadgets, **red) == [f"{namespace}/red"]
-        reads = KubernetesReads(place.index, SqliteWriteLog(place.root), PageTokens(b"k" * 32))
+        reads = KubernetesReads(Current(place.index, SqliteWriteLog(place.root)), PageTokens(b"k" * 32))
         request = ReadRequest("it", gadgets, {}, "me", namespace)
         await until_equal(reads, request, (await client.list(gadgets, namespace=namespace)).items)
 
@@ -221,7 +222,7 @@ async def test_a_cluster_that_falls_silent_grows_old_and_its_reads_pass_through(
     url = URL(kube.connection.server)
     assert url.host is not None
     assert url.port is not None
-    reads = KubernetesReads(place.index, SqliteWriteLog(place.root), PageTokens(b"k" * 32), max_age=2.0)
+    reads = KubernetesReads(Current(place.index, SqliteWriteLog(place.root), max_age=2.0), PageTokens(b"k" * 32))
     request = ReadRequest("it", kinds.CONFIGMAPS, {}, f"me-{uuid.uuid4()}")
 
     async def is_served() -> bool:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from support.index_stores import Store, postgres, store  # noqa: F401 - fixtures
 
-from kairship.index import KubernetesReads, PageTokens, PassThrough, ReadRequest, Written
+from kairship.index import Current, KubernetesReads, PageTokens, PassThrough, ReadRequest, Written
 from kairship.kpanda.collector import ClusterCollector, CollectorSettings
 from kairship.kube import Client, Connection, Resource, kinds
 from kairship.reconcile import SystemClock
@@ -122,7 +122,7 @@ async def both(kube: Kube, store: Store) -> AsyncIterator[Both]:  # noqa: F811 -
             client, writer, writer, clock=SystemClock(), settings=CollectorSettings(heartbeat=0.5)
         )
         running = asyncio.create_task(collector.run())
-        it = Both(client, KubernetesReads(store.index, store.writes, PageTokens(b"k" * 32)), store, prefix)
+        it = Both(client, KubernetesReads(Current(store.index, store.writes), PageTokens(b"k" * 32)), store, prefix)
         try:
             await populate(it)
             for resource in COLLECTED:

@@ -23,7 +23,7 @@ from support.own_cluster import OwnCluster, own_cluster, unreachable
 from support.relay import Relay, relay_to
 
 from kairship.engine import Engine
-from kairship.index import KubernetesReads, NoSuchClusterError, PageTokens, PassThrough, ReadRequest, Written
+from kairship.index import Current, KubernetesReads, NoSuchClusterError, PageTokens, PassThrough, ReadRequest, Written
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog
 from kairship.kube import Client, Connection, KubeError, kinds
 
@@ -204,7 +204,7 @@ async def test_soak(own: OwnCluster, tmp_path: Path) -> None:
         assert Connection.from_kubeconfig(kubeconfig) == far
         collector = CollectorProcess(root, kubeconfig)
         index, writes = SqliteIndex(root), SqliteWriteLog(root)
-        reads = KubernetesReads(index, writes, PageTokens(b"k" * 32), max_age=5.0)
+        reads = KubernetesReads(Current(index, writes, max_age=5.0), PageTokens(b"k" * 32))
         async with Client(own.connection, timeout=5) as client:
             await collector.start()
             try:

@@ -9,6 +9,7 @@ from typing import Protocol
 import pytest
 
 from kairship.index import Index, WriteLog, Writer
+from kairship.index.history import History, PostgresHistory, SqliteHistory
 from kairship.index.postgres import PostgresStore
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from support.postgres import new_database, running
@@ -25,6 +26,9 @@ class Store(Protocol):
 
     async def writer(self, cluster: str) -> Writer: ...
 
+    def history(self) -> History:
+        """Another one each time, as after a restart."""
+
 
 @dataclass
 class OnSqlite:
@@ -34,6 +38,9 @@ class OnSqlite:
 
     async def writer(self, cluster: str) -> Writer:
         return await SqliteWriter.open(self.root, cluster)
+
+    def history(self) -> History:
+        return SqliteHistory(self.root)
 
 
 @dataclass
@@ -46,6 +53,9 @@ class OnPostgres:
 
     async def writer(self, cluster: str) -> Writer:
         return await self.store.writer(cluster)
+
+    def history(self) -> History:
+        return PostgresHistory(self.store.pool)
 
 
 @pytest.fixture(scope="session")

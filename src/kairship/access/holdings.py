@@ -82,9 +82,11 @@ class Holdings:
     def groups_on(self, caller: Caller, instance_uid: str) -> tuple[str, ...]:
         """Those of the caller's groups that something is bound to there: the only ones that the instance is told.
 
-        What is bound on the platform is bound on every instance."""
-        within = self._within.get(instance_uid, {}).keys() | self._granted.get(PLATFORM, {}).keys()
-        return tuple(group for group in caller.groups if subject(SubjectKind.GROUP, group) in within)
+        What is bound on the platform is bound there too.
+        """
+        within, everywhere = self._within.get(instance_uid, {}), self._granted.get(PLATFORM, {})
+        named = ((group, subject(SubjectKind.GROUP, group)) for group in caller.groups)
+        return tuple(group for group, its in named if its in within or its in everywhere)
 
     def _grant(self, place: Place, subject_: Subject, sources: dict[str, Binding]) -> None:
         held = self._granted.setdefault(place, {})

@@ -11,6 +11,7 @@ from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
+from kairship.index.opening import IndexPlace
 from kairship.instances.pool import Pool, PoolMetrics
 from kairship.kube import Client
 from kairship.reconcile import Metrics, SystemClock
@@ -29,6 +30,7 @@ class Assembly:
         offers: Sequence[Offer],
         ghippo: RoleAddress,
         kpanda: RoleAddress | None,
+        index: IndexPlace,
         metrics: CollectorRegistry,
     ) -> None:
         """`client` is the one of the global cluster."""
@@ -45,7 +47,7 @@ class Assembly:
         if kpanda is not None:
             self._roles[_KPANDA] = RoleChannel(kpanda, role="container management")
         self._services = Services(
-            client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo
+            client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
         )
         rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)

@@ -53,6 +53,7 @@ class Outcome:
     """As it is sent; empty if there was an error, or many replies."""
     error: ApiError | None = None
     warnings: Sequence[str] = ()
+    data_age: float | None = None
 
 
 @dataclass(slots=True)
@@ -194,7 +195,7 @@ class Chain:
             seconds = time.monotonic() - started
             caller = None
             if serving.call is not None:
-                outcome.warnings = serving.call.warnings
+                outcome.warnings, outcome.data_age = serving.call.warnings, serving.call.data_age
                 caller = serving.call.caller.id
             self._metrics.operation(protocol, method).count(code, seconds)
             self._log.info(

@@ -14,6 +14,7 @@ from protobuf import Message
 
 from kairship.apiserver.chain import Chain, Outcome
 from kairship.apiserver.limits import Limits
+from kairship.index import AGE_HEADER
 from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import InvalidArgument
 from kairship.rpc.grpc_status import code_of, trailer_of
@@ -110,6 +111,8 @@ def _receiving(method: Method, context: Context) -> Callable[[Call], Awaitable[M
 async def _conclude(context: Context, outcome: Outcome) -> None:
     metadata: list[tuple[str, str | bytes]] = [("x-request-id", outcome.request_id)]
     metadata += [("warning", warning.encode("ascii", "backslashreplace").decode()) for warning in outcome.warnings]
+    if outcome.data_age is not None:
+        metadata.append((AGE_HEADER.lower(), f"{outcome.data_age:.1f}"))
     if outcome.error is None:
         context.set_trailing_metadata(tuple(metadata))
         return

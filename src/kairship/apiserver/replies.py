@@ -4,6 +4,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from kairship.apiserver.chain import Outcome
+from kairship.index import AGE_HEADER
 from kairship.rpc.errors import ApiError, Code
 from kairship.wire import write
 
@@ -28,6 +29,8 @@ def outcome_response(outcome: Outcome) -> web.Response:
         response = _json(outcome.reply, outcome.request_id, status=200)
     for warning in outcome.warnings:
         response.headers.add("Warning", _warning(warning))
+    if outcome.data_age is not None:
+        response.headers[AGE_HEADER] = f"{outcome.data_age:.1f}"
     return response
 
 

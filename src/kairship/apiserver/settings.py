@@ -6,6 +6,7 @@ import msgspec
 
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.services import EXTERNAL, Offer
+from kairship.index.opening import IndexPlace
 from kairship.process.certificates import CertificateFiles
 from kairship.rpc.role_channel import RoleAddress
 
@@ -31,6 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Without it, only loopback is served."""
     offers: tuple[Offer, ...] = (EXTERNAL,)
     """What the controller-manager of this plane can make."""
+    index: IndexPlace = IndexPlace()
+    """Where objects are read from. Without it they are read from the instances themselves."""
     kpanda: RoleAddress | None = None
     """Container management. Without it, what it owns is not answered."""
     workers: int = 1

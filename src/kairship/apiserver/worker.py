@@ -85,6 +85,7 @@ class Worker:
                 offers=self._settings.offers,
                 ghippo=self._settings.ghippo,
                 kpanda=self._settings.kpanda,
+                index=self._settings.index,
                 metrics=metrics,
             ) as assembly,
             self._people(assembly) as people,

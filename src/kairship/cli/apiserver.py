@@ -50,6 +50,17 @@ def apiserver(
             envvar="KAIRSHIP_KARMADA_VERSIONS",
         ),
     ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(help="The directory of the index, written by kpanda on this machine.", envvar="KAIRSHIP_INDEX"),
+    ] = None,
+    index_url_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the URL of the index in PostgreSQL, instead of a directory.",
+            envvar="KAIRSHIP_INDEX_URL_FILE",
+        ),
+    ] = None,
     kpanda: Annotated[
         str | None, typer.Option(help="host:port of container management.", envvar="KAIRSHIP_KPANDA")
     ] = None,
@@ -74,6 +85,7 @@ def apiserver(
     from kairship.apiserver import process
     from kairship.apiserver.services import EXTERNAL, Offer
     from kairship.apiserver.settings import Address, Settings
+    from kairship.index.opening import IndexPlace
     from kairship.process.certificates import CertificateFiles
     from kairship.process.logs import log_as_json
     from kairship.resources import DriverName
@@ -81,6 +93,8 @@ def apiserver(
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")
+    if index is not None and index_url_file is not None:
+        raise typer.BadParameter("give --index or --index-url-file, not both")
     settings = Settings(
         rest=Address(host, port),
         grpc=Address(host, grpc_port),
@@ -89,6 +103,7 @@ def apiserver(
         audit_dir=audit_dir,
         tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
         offers=(Offer(DriverName.LOCAL, tuple(karmada_version)), EXTERNAL) if karmada_version else (EXTERNAL,),
+        index=IndexPlace(index, index_url_file),
         ghippo=RoleAddress(target=ghippo, ca=ghippo_ca, token=ghippo_token),
         kpanda=_role("kpanda", kpanda, kpanda_ca, kpanda_token),
         workers=workers,

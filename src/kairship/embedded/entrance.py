@@ -81,6 +81,7 @@ def process(
             f"--tls-cert={pair.cert}",
             f"--tls-key={pair.key}",
             *(f"--karmada-version={version}" for version in versions),
+            f"--index={home.index}",
             *(flag for role in behind for flag in inside.flags(home, ports, rbac.ACCOUNT, role)),
             f"--workers={_WORKERS}",
         ),

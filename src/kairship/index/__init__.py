@@ -2,7 +2,10 @@
 
     Intake, Record         from an object's bytes to what is stored of it
     Query, plan            one question over any kinds and clusters, restricted to what the caller may see
+    Search                 words, as a person types them, over everything
+    follow_rings           what changes in many clusters at once
     Writer, Index          what a database has to do; `sqlite` and `postgres` do it
+    Current                whether the index can answer now, for this caller; else somebody else has to
     KubernetesReads        GET and LIST as an API server answers them, out of the index
     Splicer                watches that begin in the index and are continued by the cluster (`splice`)
 
@@ -10,11 +13,15 @@ The index can be deleted at any time and fills itself again. It never answers wr
 kind that is not followed, a collector not heard of, a revision not reached) is passed through to the cluster.
 """
 
+from kairship.index.current import Current, Moment, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
+from kairship.index.highlights import Highlight, highlights
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
-from kairship.index.reads import KubernetesReads, PassThrough, ReadRequest, Reply
+from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest, Reply
 from kairship.index.records import BadObjectError, Intake, Record, revision
+from kairship.index.ring import Followed, RingChange, RingMark, RingPage, follow_rings
+from kairship.index.search import Hit, Rank, Search, SearchPosition, words_of
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.splice import Splicer, WatchReply, WatchRequest
 from kairship.index.store import (
@@ -32,14 +39,20 @@ from kairship.index.store import (
 from kairship.index.writes import Note, WriteLog, Written
 
 __all__ = [
+    "AGE_HEADER",
     "BadObjectError",
     "BadSelectorError",
     "BadTokenError",
     "BrokenIndexError",
     "Change",
+    "Current",
+    "Followed",
+    "Highlight",
+    "Hit",
     "Index",
     "Intake",
     "KubernetesReads",
+    "Moment",
     "NoSuchClusterError",
     "Note",
     "PageMark",
@@ -49,12 +62,18 @@ __all__ = [
     "Plan",
     "Position",
     "Query",
+    "Rank",
     "ReadRequest",
     "Record",
     "ReplacedError",
     "Reply",
+    "RingChange",
+    "RingMark",
+    "RingPage",
     "Row",
     "Scope",
+    "Search",
+    "SearchPosition",
     "Size",
     "Snapshot",
     "Sort",
@@ -64,9 +83,13 @@ __all__ = [
     "WriteLog",
     "Writer",
     "Written",
+    "follow_rings",
+    "highlights",
     "kind_name",
     "parse_fields",
     "parse_labels",
     "plan",
+    "refuse_partial",
     "revision",
+    "words_of",
 ]

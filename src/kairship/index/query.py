@@ -23,6 +23,7 @@ from kairship.index.selectors import (
     Present,
 )
 from kairship.index.tokens import field_token, label_key_token, label_token
+from kairship.resources import RESERVED, RESERVED_PREFIX
 
 
 class Sort(StrEnum):
@@ -41,6 +42,8 @@ class Scope(msgspec.Struct, frozen=True):
     kinds: frozenset[str] | None = None
     namespaces: frozenset[str] | None = None
     """With namespaces, objects that are in none are not seen."""
+    reserved: bool = True
+    """Whether the namespaces in which Karmada and the plane keep their own things are among them."""
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -67,6 +70,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     sort: Sort = Sort.KEY
     descending: bool = False
     limit: int | None = None
+    skip: int = 0
+    """So many rows from the beginning are left out. They are looked at all the same: `after` is better for going on."""
     after: Position | None = None
     declared_fields: tuple[str, ...] = ()
     """The selectable fields of the custom resource that is asked for."""
@@ -113,6 +118,20 @@ class Plan(msgspec.Struct, frozen=True):
     query: Query
     conditions: tuple[Condition, ...]
 
+    @property
+    def is_walk(self) -> bool:
+        """Whether the rows are a range of the keys of one kind: nothing is looked at that is not in the answer."""
+        query = self.query
+        return (
+            query.sort is Sort.KEY
+            and query.kinds is not None
+            and len(query.kinds) == 1
+            and len(query.scopes) == 1
+            and query.scopes[0].namespaces is None
+            and query.scopes[0].reserved
+            and all(isinstance(one, Column) and (one.name, one.operator) == ("ns", "=") for one in self.conditions)
+        )
+
     def scopes_by_cluster(self) -> dict[str, tuple[Scope, ...]]:
         grouped: dict[str, tuple[Scope, ...]] = {}
         for scope in self.query.scopes:
@@ -125,6 +144,12 @@ class Allowed(msgspec.Struct, frozen=True):
 
     partitions: tuple[int, ...]
     namespaces: tuple[str, ...] | None
+    reserved: bool
+
+
+RESERVED_NAMESPACES = tuple(sorted(RESERVED))
+RESERVED_FROM, RESERVED_TO = RESERVED_PREFIX, f"{RESERVED_PREFIX[:-1]}."
+"""What begins with the prefix, as a range: '.' follows '-'."""
 
 
 def allowed(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[Allowed, ...]:
@@ -141,7 +166,8 @@ def allowed(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[A
             if cluster == scope.cluster and (scope.kinds is None or kind in scope.kinds)
         )
         if numbers and scope.namespaces != frozenset():
-            found.append(Allowed(numbers, None if scope.namespaces is None else tuple(sorted(scope.namespaces))))
+            namespaces = None if scope.namespaces is None else tuple(sorted(scope.namespaces))
+            found.append(Allowed(numbers, namespaces, scope.reserved))
     return tuple(found)
 
 

@@ -6,22 +6,21 @@ parameters that are not understood, selectors that are refused (the cluster word
 behind.
 """
 
-import asyncio
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 
 import msgspec
 
 from kairship.index import statuses
 from kairship.index.accept import is_plain_json
+from kairship.index.current import Current, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Query, Scope, plan
-from kairship.index.records import is_partial, type_of, typed
+from kairship.index.records import type_of, typed
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
-from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Row, Snapshot
-from kairship.index.writes import Note, WriteLog, has_arrived
+from kairship.index.store import BrokenIndexError, Partition, Row, Snapshot
 from kairship.kube import Resource
 
 AGE_HEADER = "Kairship-Data-Age"
@@ -30,8 +29,6 @@ _GET_PARAMETERS = frozenset(("resourceVersion",))
 _LIST_PARAMETERS = frozenset(
     ("resourceVersion", "resourceVersionMatch", "limit", "continue", "labelSelector", "fieldSelector", "timeoutSeconds")
 )
-_WAIT_FOR_OWN_WRITE = 0.25
-_POLL = 0.003
 
 
 class ReadRequest(msgspec.Struct, frozen=True):
@@ -53,35 +50,20 @@ class ReadRequest(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}" if self.resource.namespaced else self.name or ""
 
 
-class PassThrough(Exception):  # noqa: N818 - no error: the cluster answers
-    """The index leaves this request to the cluster; says why."""
-
-
 class Reply(msgspec.Struct, frozen=True):
     """What to send, while the context that gave it lasts."""
 
     status: int
     headers: dict[str, str]
     body: AsyncGenerator[bytes]
+    whole: bytes | None = None
+    """The body, if it is in one piece: what it takes to send a stream is saved."""
 
 
 class KubernetesReads:
-    """`max_age` is how old the index may be, in seconds, before reads pass through."""
-
-    def __init__(
-        self,
-        index: Index,
-        writes: WriteLog,
-        tokens: PageTokens,
-        *,
-        max_age: float = 15.0,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._index = index
-        self._writes = writes
+    def __init__(self, current: Current, tokens: PageTokens) -> None:
+        self._current = current
         self._tokens = tokens
-        self._max_age = max_age
-        self._wall = wall
 
     @asynccontextmanager
     async def answer(self, request: ReadRequest) -> AsyncIterator[Reply]:
@@ -89,62 +71,33 @@ class KubernetesReads:
         allowed = _LIST_PARAMETERS if request.name is None else _GET_PARAMETERS
         if not (is_plain_json(request.accept) and request.parameters.keys() <= allowed):
             raise PassThrough("asked for in a way that the index does not know")
-        if is_partial(request.kind):
-            raise PassThrough("the index has only a part of these objects")
+        refuse_partial(request.resource)
+        if request.name is not None:
+            yield await self._get(request)
+            return
         async with AsyncExitStack() as held:
+            moment = await self._current.moment(
+                held, request.cluster, request.resource, caller=_waits(request), acceptable=partial(_suits, request)
+            )
             try:
-                snapshot, partition, row = await self._arrived(held, request)
-                if request.name is None:
-                    reply = await self._list(request, snapshot, partition)
-                else:
-                    reply = self._get(request, partition, row)
-            except (NoSuchClusterError, BrokenIndexError) as error:
+                reply = await self._list(request, *moment)
+            except BrokenIndexError as error:
                 raise PassThrough(str(error)) from error
             async with aclosing(reply.body):
                 yield reply
 
-    async def _arrived(self, held: AsyncExitStack, request: ReadRequest) -> tuple[Snapshot, Partition, Row | None]:
-        """A snapshot that has what the request demands; with the object, if it is for one."""
-        pending: list[Note] = []
-        if not request.parameters.get("resourceVersion") and not request.parameters.get("continue"):
-            pending = await self._writes.recent(request.caller, request.cluster, request.kind)
-        deadline = time.monotonic() + _WAIT_FOR_OWN_WRITE
-        while True:
-            attempt = await held.enter_async_context(AsyncExitStack())
-            snapshot = await attempt.enter_async_context(self._index.snapshot(request.cluster))
-            if request.name is None:
-                found, row = await snapshot.partition(request.kind), None
-            else:
-                found, row = await snapshot.get(request.kind, request.key)
-            partition = self._usable(request, found)
-            pending = [one for one in pending if not await has_arrived(one, snapshot, partition)]
-            if not pending:
-                return snapshot, partition, row
-            await attempt.aclose()
-            if time.monotonic() > deadline:
-                raise PassThrough("the caller's own write has not arrived")
-            await asyncio.sleep(_POLL)
-
-    def _usable(self, request: ReadRequest, partition: Partition | None) -> Partition:
-        if partition is None or not partition.live or partition.resource != request.resource:
-            raise PassThrough("the kind is not followed at present")
-        if self._wall() - partition.heard_at > self._max_age:
-            raise PassThrough("the collector has not been heard of for too long")
-        revision, match = request.parameters.get("resourceVersion", ""), request.parameters.get("resourceVersionMatch")
-        if match is not None and (match not in {"NotOlderThan", "Exact"} or not revision):
-            raise PassThrough("resourceVersionMatch without its revision")
-        if revision:
-            if not (revision.isascii() and revision.isdigit() and len(revision) < 20):
-                raise PassThrough("a revision that is no number")
-            if int(revision) > partition.revision or (match == "Exact" and int(revision) != partition.revision):
-                raise PassThrough("a revision that the index does not have")
-        return partition
-
-    def _get(self, request: ReadRequest, partition: Partition, row: Row | None) -> Reply:
+    async def _get(self, request: ReadRequest) -> Reply:
+        partition, row = await self._current.get(
+            request.cluster,
+            request.resource,
+            request.key,
+            caller=_waits(request),
+            acceptable=partial(_suits, request),
+        )
         if row is None:
-            return self._reply(404, partition, _once(statuses.not_found(request.resource, request.name or "")))
+            return self._reply(404, partition, statuses.not_found(request.resource, request.name or ""))
         body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
-        return self._reply(200, partition, _once(body + b"\n"))
+        return self._reply(200, partition, body + b"\n")
 
     async def _list(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
         query, limit = self._query(request), _limit(request)
@@ -157,14 +110,13 @@ class KubernetesReads:
             try:
                 mark = self._tokens.read(token, query, caller=request.caller)
             except BadTokenError as error:
-                return self._reply(400, partition, _once(statuses.status(400, "BadRequest", str(error))))
+                return self._reply(400, partition, statuses.status(400, "BadRequest", str(error)))
             if mark.epoch != partition.epoch:
                 expired = statuses.expired("the cluster was listed anew since the first page: begin again")
-                return self._reply(410, partition, _once(expired))
+                return self._reply(410, partition, expired)
             query, revision = msgspec.structs.replace(query, after=mark.position), mark.revision
         if limit is None:
-            body = _whole(snapshot, plan(query), partition, revision)
-            return self._reply(200, partition, body)
+            return self._stream(partition, _whole(snapshot, plan(query), partition, revision))
         rows, more = await _page(snapshot, query, limit)
         metadata: dict[str, str | int] = {"resourceVersion": str(revision)}
         if more:
@@ -173,7 +125,7 @@ class KubernetesReads:
             if not (query.labels or query.fields):
                 behind = msgspec.structs.replace(query, after=rows[-1].position)
                 metadata["remainingItemCount"] = await snapshot.count(plan(behind))
-        body = _once(_begin(request.resource, metadata) + b",".join(row.body for row in rows) + b"]}\n")
+        body = _begin(request.resource, metadata) + b",".join([row.body for row in rows]) + b"]}\n"
         return self._reply(200, partition, body)
 
     def _query(self, request: ReadRequest) -> Query:
@@ -191,17 +143,39 @@ class KubernetesReads:
             raise PassThrough(f"a selector that is refused: {error}") from error
         return query
 
-    def _reply(self, status: int, partition: Partition, body: AsyncGenerator[bytes]) -> Reply:
-        age = max(0.0, self._wall() - partition.heard_at)
-        return Reply(status, {"Content-Type": _JSON, AGE_HEADER: f"{age:.1f}"}, body)
+    def _reply(self, status: int, partition: Partition, body: bytes) -> Reply:
+        return Reply(status, self._headers(partition), _once(body), body)
+
+    def _stream(self, partition: Partition, body: AsyncGenerator[bytes]) -> Reply:
+        return Reply(200, self._headers(partition), body)
+
+    def _headers(self, partition: Partition) -> dict[str, str]:
+        return {"Content-Type": _JSON, AGE_HEADER: f"{self._current.age(partition):.1f}"}
+
+
+def _waits(request: ReadRequest) -> str | None:
+    """Whose writes have to be in the answer: nobody's, if the request says itself how new it has to be."""
+    return None if request.parameters.get("resourceVersion") or request.parameters.get("continue") else request.caller
+
+
+def _suits(request: ReadRequest, partition: Partition) -> None:
+    """Raises `PassThrough` if the partition is not at the revision that is asked for."""
+    revision, match = request.parameters.get("resourceVersion", ""), request.parameters.get("resourceVersionMatch")
+    if match is not None and (match not in {"NotOlderThan", "Exact"} or not revision):
+        raise PassThrough("resourceVersionMatch without its revision")
+    if revision:
+        if not (revision.isascii() and revision.isdigit() and len(revision) < 20):
+            raise PassThrough("a revision that is no number")
+        if int(revision) > partition.revision or (match == "Exact" and int(revision) != partition.revision):
+            raise PassThrough("a revision that the index does not have")
 
 
 async def _whole(snapshot: Snapshot, whole: Plan, partition: Partition, revision: int) -> AsyncGenerator[bytes]:
     yield _begin(partition.resource, {"resourceVersion": str(revision)})
     separator = b""
-    async with aclosing(snapshot.rows(whole)) as batches:
+    async with aclosing(snapshot.bodies(whole)) as batches:
         async for batch in batches:
-            yield separator + b",".join(row.body for row in batch)
+            yield separator + b",".join(batch)
             separator = b","
     yield b"]}\n"
 

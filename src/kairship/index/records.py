@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from kairship.index.fields import kind_name, read_fields, selectable
-from kairship.index.tokens import field_token, label_tokens, owner_token
+from kairship.index.images import has_images, images_of
+from kairship.index.tokens import field_token, image_token, label_tokens, namespace_token, owner_token
 from kairship.kube import Resource
 
 LARGEST_REVISION = 2**63 - 1
@@ -73,6 +74,7 @@ class Intake:
         self.resource = resource
         self._kind = kind_name(resource)
         self._fields = selectable(self._kind, declared_fields)
+        self._has_images = has_images(self._kind)
         self._type = type_of(resource)
         self._kept = _KEPT_OF.get(self._kind)
 
@@ -83,10 +85,14 @@ class Intake:
             tokens = set(label_tokens(obj.metadata.labels or {}))
             if self._fields:
                 tokens.update(field_token(path, value) for path, value in read_fields(raw, self._fields).items())
+            if self._has_images:
+                tokens.update(image_token(image) for image in images_of(raw))
         except msgspec.DecodeError as error:
             raise BadObjectError(f"one of the {self._kind} cannot be read: {error}") from None
         metadata = obj.metadata
         self._refuse_foreign(obj)
+        if metadata.namespace:
+            tokens.add(namespace_token(metadata.namespace))
         if any("\0" in text for text in (metadata.uid, *tokens)):
             raise BadObjectError(f"one of the {self._kind} has a text that is none")
         tokens.update(owner_token(owner.uid) for owner in metadata.owner_references or () if owner.uid)

@@ -11,9 +11,25 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from kairship.index.errors import BrokenIndexError, NoSuchClusterError, ReplacedError
 from kairship.index.query import Plan, Position
 from kairship.index.records import Record
+from kairship.index.ring import RingMark, RingPage
+from kairship.index.search import Hit, Search
 from kairship.kube import Resource
+
+__all__ = [
+    "BrokenIndexError",
+    "Change",
+    "Index",
+    "NoSuchClusterError",
+    "Partition",
+    "ReplacedError",
+    "Row",
+    "Size",
+    "Snapshot",
+    "Writer",
+]
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -71,6 +87,9 @@ class Snapshot(Protocol):
     def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
         """In order, a batch at a time. Wrap it in `aclosing`."""
 
+    def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
+        """As `rows`, the stored bytes alone: what a list is joined from."""
+
     async def count(self, plan: Plan) -> int:
         """Of all that matches behind the position of the query, whatever its limit."""
 
@@ -87,10 +106,28 @@ class Index(Protocol):
     def snapshot(self, cluster: str) -> AbstractAsyncContextManager[Snapshot]:
         """Of a cluster that is not there, it is empty or raises `NoSuchClusterError`."""
 
+    async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        """One object and its partition, at one moment. Raises as `snapshot` does."""
+
     async def page(self, plan: Plan) -> list[Row]:
         """At most `limit` rows over all clusters of the plan. A cluster that is not there has none."""
 
     async def count(self, plan: Plan) -> int: ...
+
+    async def search(self, asked: Search) -> list[Hit]:
+        """The first of what is found over all clusters in the scopes. A cluster that is not there has nothing."""
+
+    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+        """How many are found, by cluster and kind, wherever a page begins."""
+
+    async def partitions(self, cluster: str) -> list[Partition]:
+        """How far the index has come with each kind of a cluster. Raises as `snapshot` does."""
+
+    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+        """What has changed in a cluster behind a mark; without one nothing, and where it stands.
+
+        Raises as `snapshot` does.
+        """
 
 
 class Writer(Protocol):
@@ -123,15 +160,3 @@ class Writer(Protocol):
         """The cluster has just answered and its live kinds are being followed."""
 
     async def close(self) -> None: ...
-
-
-class NoSuchClusterError(Exception):
-    """The index has nothing of this cluster (yet)."""
-
-
-class BrokenIndexError(Exception):
-    """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""
-
-
-class ReplacedError(BrokenIndexError):
-    """Another process writes this cluster now: whoever is told so has to stop."""

@@ -1,4 +1,5 @@
-"""Tokens: what an object can be found by, as text. `label`, `field` and `owner` tokens share one inverted index.
+"""Tokens: what an object can be found by, as text. Those of labels, fields, owners, images and of the namespace share
+one inverted index.
 
 A label gives two, its key and its key with the value, so that every operator of a selector is a question about
 tokens. The separator can be in no label key and in no field path. A text too long for the indexes of a database
@@ -8,7 +9,7 @@ stands in by its digest: equal texts have equal tokens, and nobody reads a token
 import hashlib
 from collections.abc import Iterator, Mapping
 
-LABEL, _FIELD, _OWNER = "l:", "f:", "o:"
+LABEL, IMAGE, NAMESPACE, _FIELD, _OWNER = "l:", "i:", "n:", "f:", "o:"
 _LONGEST = 600
 
 
@@ -34,6 +35,14 @@ def owner_token(uid: str) -> str:
     return _bounded(f"{_OWNER}{uid}")
 
 
+def image_token(image: str) -> str:
+    return _bounded(f"{IMAGE}{image}")
+
+
+def namespace_token(namespace: str) -> str:
+    return _bounded(f"{NAMESPACE}{namespace}")
+
+
 def _bounded(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
@@ -42,3 +51,8 @@ def _bounded(text: str) -> str:
 
 def is_owner(token: str) -> bool:
     return token.startswith(_OWNER)
+
+
+def is_searched(token: str) -> bool:
+    """Whether searches look into its text: labels with their value, images, namespaces."""
+    return token.startswith((IMAGE, NAMESPACE)) or (token.startswith(LABEL) and "=" in token)

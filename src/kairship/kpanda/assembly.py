@@ -15,6 +15,7 @@ from kairship.kpanda.credentials import janitor
 from kairship.kpanda.credentials.janitor import credential_janitor
 from kairship.kpanda.credentials.secrets import CredentialSecrets
 from kairship.kpanda.global_cluster import GlobalCluster, cluster_key
+from kairship.kpanda.history import HistoryRecorder
 from kairship.kpanda.services.clusters import ClustersService, Tools
 from kairship.kpanda.services.clusters import Settings as Allowances
 from kairship.kpanda.services.collection import CollectorService
@@ -69,6 +70,7 @@ class Assembly:
         clusters = self.collection.clusters
         self._measuring = Measuring(stores, self.collector, clusters, clock=clock)
         self._series = CollectionMetrics(clusters, self.collector, self._measuring, clock=clock)
+        self._history = HistoryRecorder(home, stores.history, clock=clock)
         self._stages = Stages(self.collector, clusters, clock=clock)
         secrets = CredentialSecrets(client)
         self.manager = Manager(
@@ -129,6 +131,7 @@ class Assembly:
             tasks.create_task(self._home.memberships.reflector.run())
             tasks.create_task(self.collection.sweep())
             tasks.create_task(self._measuring.run())
+            tasks.create_task(self._history.run())
             tasks.create_task(self._stages.run(self._look_at))
             await self.manager.run()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kairship.index import Index, NoSuchClusterError, Size
+from kairship.index.history import History, PostgresHistory, SqliteHistory
 from kairship.index.postgres import PostgresStore
 from kairship.index.sqlite import SqliteIndex, SqliteWriter, clusters, remove_cluster
 from kairship.kpanda.collector import ClusterStores
@@ -24,6 +25,8 @@ EVENTS = "events"
 class Stores(Protocol):
     shared: bool
     """Whether several processes can write to it."""
+    history: History
+    """How clusters fared over time, kept beside what they are."""
 
     async def open(self, cluster: str) -> ClusterStores:
         """For the one writer of a cluster, by its UID."""
@@ -60,6 +63,7 @@ class _InFiles:
     def __init__(self, root: Path) -> None:
         self._places = (root, root / EVENTS)
         self._indexes = tuple(SqliteIndex(place) for place in self._places)
+        self.history: History = SqliteHistory(root)
 
     async def open(self, cluster: str) -> ClusterStores:
         objects, events = self._places
@@ -90,6 +94,7 @@ class _InPostgres:
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._index = store.index()
+        self.history: History = PostgresHistory(store.pool)
 
     async def open(self, cluster: str) -> ClusterStores:
         writer = await self._store.writer(cluster)

@@ -18,7 +18,7 @@ When it goes on and when it lists again:
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -48,6 +48,10 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """The times that following goes by, in seconds. The defaults suit an API server."""
 
     page_size: int = 500
+    """So many objects a page has at most."""
+    page_bytes: int | None = None
+    """Pages get smaller where objects are large, so that one takes about so many bytes, and no list is ever read in one
+    piece. For followers of `msgspec.Raw`, which keep no object: then memory depends neither on number nor on size."""
     list_timeout: float = 60.0
     """For each page."""
     watch_timeout: float = 360.0
@@ -98,6 +102,7 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 Step = ListBegan | Listed[T] | ListEnded | Changed[T] | Bookmark | Interrupted
 
+_FIRST_PAGE = 50
 _SHORT = 1.0  # a watch that ends earlier than this did not end because its time was over
 
 
@@ -124,7 +129,7 @@ async def follow(
                     yield event
         except KubeError as error:
             # An expired page token is the price of paging through a busy collection: no reason to page again.
-            in_pages = not (revision is None and isinstance(error, Expired))
+            in_pages = pace.page_bytes is not None or not (revision is None and isinstance(error, Expired))
             steady = clock.now() - opened >= pace.steady_after
             failures = 1 if steady else failures + 1
             # The first 410 is no failure of the server: it has told us what to do.
@@ -146,13 +151,14 @@ async def _list(
 ) -> AsyncGenerator[ListBegan | Listed[T] | ListEnded]:
     yield ListBegan()
     token: str | None = None
+    size = pace.page_size if pace.page_bytes is None else min(pace.page_size, _FIRST_PAGE)
     while True:
         page = await client.list(
             selection.resource,
             namespace=selection.namespace,
             label_selector=selection.label_selector,
             field_selector=selection.field_selector,
-            limit=pace.page_size if in_pages else None,
+            limit=size if in_pages else None,
             continue_token=token,
             as_type=selection.shape,
             timeout=pace.list_timeout,
@@ -162,6 +168,15 @@ async def _list(
             yield ListEnded(page.resource_version)
             return
         token = page.continue_token
+        if pace.page_bytes is not None:
+            size = _next_size(page.items, pace.page_bytes, most=pace.page_size)
+
+
+def _next_size(items: list[Any], wanted: int, *, most: int) -> int:
+    """How many objects the next page should have, to judge by this one. Growth is slow: the next may be larger ones."""
+    taken = sum(memoryview(item).nbytes for item in items)
+    fitting = wanted * len(items) // taken if taken else most
+    return max(1, min(fitting, 4 * max(len(items), 1), most))
 
 
 async def _watch(

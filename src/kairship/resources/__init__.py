@@ -48,7 +48,7 @@ from .registration import (
     RegistrationSpec,
     RegistrationStatus,
 )
-from .reserved_namespaces import is_reserved
+from .reserved_namespaces import RESERVED, RESERVED_PREFIX, is_reserved
 from .scalars import ReadyCount, SecretReference
 from .versions import is_older
 
@@ -62,7 +62,9 @@ __all__ = [
     "NAMESPACE",
     "PRODUCTS",
     "REGISTRATIONS",
+    "RESERVED",
     "RESERVED_NAME",
+    "RESERVED_PREFIX",
     "VIRTUAL_PREFIX",
     "AccessBinding",
     "AccessBindingCondition",

@@ -58,10 +58,16 @@ class Call:
     groups_inside: tuple[str, ...] = ()
     """Those of the caller's groups that the instance is told of which the request names."""
     warnings: list[str] = field(default_factory=list)
+    data_age: float | None = None
+    """How many seconds old the oldest part of the reply may be; None if nobody has said so."""
 
     def remaining(self) -> float:
         """Seconds until the deadline, never negative: the timeout of a call that this one makes."""
         return max(0.0, self.deadline - time.monotonic())
+
+    def note_age(self, seconds: float) -> None:
+        """Tell the caller how old what was read may be."""
+        self.data_age = max(seconds, self.data_age or 0.0)
 
     def warn(self, text: str) -> None:
         """Tell the caller something beside the reply: a `Warning` header, or metadata of the same name.

@@ -100,7 +100,7 @@ def test_only_reads_of_more_than_one_place_are_filtered() -> None:
 def test_streams_are_ours_and_strict() -> None:
     streams = {method.name for method in METHODS if method.streams}
     watches = {"WatchInstances", "WatchJoinedClusters", "WatchDeployments", "WatchJobs", "WatchCronJobs"}
-    assert streams == watches | {"WatchClusters", "ExportAudits"}
+    assert streams == watches | {"WatchClusters", "WatchObjects", "ExportAudits"}
     assert streams <= {method.name for method in METHODS if method.strict}
 
 

@@ -15,6 +15,7 @@ from kairship.index import (
     NoSuchClusterError,
     Query,
     Scope,
+    Search,
     Sort,
     Writer,
     Written,
@@ -156,6 +157,20 @@ async def test_scopes_are_part_of_every_query_and_count(store: Store) -> None:
         ),
     ):
         assert await keys(store.index, scopes=scopes, kinds=None) == expected, scopes
+
+
+async def test_namespaces_of_karmada_are_hidden_from_those_who_may_not_look_into_them(store: Store) -> None:
+    writer = await store.writer("one")
+    places = ("karmada-system", "karmada-es-frankfurt", "karmada-esx", "karmada", "kube-system", "default")
+    await fill(writer, kinds.CONFIGMAPS, *(body("a", namespace=place) for place in places))
+    seen = ["default/a", "karmada-esx/a", "karmada/a"]
+    assert await keys(store.index, scopes=(Scope("one", reserved=False),)) == seen
+    assert await keys(store.index, scopes=(Scope("one", reserved=False),), namespace="karmada-system") == []
+    named = Scope("one", namespaces=frozenset(places), reserved=False)
+    assert await keys(store.index, scopes=(named,)) == seen
+    found = await store.index.search(Search(words=("a",), scopes=(Scope("one", reserved=False),)))
+    assert sorted(f"{hit.position.namespace}/a" for hit in found) == seen
+    assert len(await keys(store.index)) == len(places)
 
 
 @pytest.mark.parametrize("sort", list(Sort))

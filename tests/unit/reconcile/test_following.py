@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 from support.scripted_server import Reply, ScriptedServer, chunked, reply, scripted_server
 
 from kairship.kube import BadReply, Client, Connection, Disconnected, Expired, TimedOut, TooManyRequests, kinds
@@ -28,6 +29,7 @@ from kairship.reconcile import (
     Step,
     SystemClock,
     follow,
+    following,
 )
 from kairship.reconcile.testing import Journal
 
@@ -296,3 +298,19 @@ async def test_who_subscribes_later_hears_of_what_exists_and_a_failing_handler_c
         end()
         assert reflector.synced
         assert reflector.problem is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([1000] * 50, 200),  # small ones: more, but not too many more
+        ([1000] * 1000, 1000),
+        ([20_000] * 50, 50),
+        ([1_000_000] * 50, 1),
+        ([3_000_000], 1),
+        ([], 4),
+    ],
+)
+def test_pages_are_as_large_as_their_objects_let_them_be(sizes: list[int], expected: int) -> None:
+    items = [msgspec.Raw(b"x" * size) for size in sizes]
+    assert following._next_size(items, 1_000_000, most=1000) == expected

@@ -1,8 +1,11 @@
 """All services, put together over the global cluster and the pool of instances."""
 
+import asyncio
 from collections.abc import Sequence
 
 from kairship.apiserver.services.cluster import ClusterService
+from kairship.apiserver.services.collected import CollectedClusters
+from kairship.apiserver.services.history import HistoryService
 from kairship.apiserver.services.instance import InstanceService
 from kairship.apiserver.services.instance.part import Settings
 from kairship.apiserver.services.kinds.apps import AppsService
@@ -10,9 +13,11 @@ from kairship.apiserver.services.kinds.core import CoreService
 from kairship.apiserver.services.kinds.policies import POLICIES
 from kairship.apiserver.services.offers import Offer, Offers
 from kairship.apiserver.services.reach import Pool, Reach
-from kairship.apiserver.services.resources import LiveReader, Operations, ResourceService
+from kairship.apiserver.services.resources import IndexReader, LiveReader, NotedWrites, Operations, ResourceService
+from kairship.apiserver.services.search import SearchService
 from kairship.apiserver.services.workspace import WorkspaceService
 from kairship.apiserver.services.workspace.global_management import GlobalManagement
+from kairship.index.opening import IndexAccess, IndexPlace
 from kairship.kube import Client
 from kairship.reconcile import Clock, Metrics
 from kairship.rpc.own_kinds import OwnKinds
@@ -32,24 +37,32 @@ class Services:
         offers: Sequence[Offer],
         ghippo: Owner | None = None,
         settings: Settings | None = None,
+        index: IndexPlace | None = None,
     ) -> None:
         """`client` is that of the global cluster, `offers` what the controller-manager there can make,
         `ghippo` leads to global management."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
-        reach = Reach(pool)
-        operations = Operations(LiveReader(reach), reach, clock)
+        self._index = IndexAccess(index or IndexPlace())
+        reach, collected = Reach(pool), CollectedClusters(self._own)
+        reader = IndexReader(self._index.current, collected, LiveReader(reach))
+        operations = Operations(reader, NotedWrites(self._index.current, collected), reach, clock)
         self._services: dict[str, object] = {
             "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
             "Cluster": ClusterService(self._own, reach, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
+            # Of container management what only reads the index: it is answered here, where the index is read.
+            "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self._index),
+            "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self._index),
             "Workspace": WorkspaceService(self._own, reach, GlobalManagement(ghippo)),
         }
 
     async def run(self) -> None:
-        """Follow what services read from memory. Until cancelled."""
-        await self._own.run()
+        """Follow what services read from memory, and open the index. Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._own.run())
+            tasks.create_task(self._index.run())
 
     async def wait_synced(self) -> None:
         """Before this, everything is read from the API server: slower, not wrong."""
@@ -57,4 +70,4 @@ class Services:
 
     def by_name(self) -> dict[str, object]:
         """The services by their full names in the protos."""
-        return {f"{_PACKAGE}.{name}": service for name, service in self._services.items()}
+        return {name if "." in name else f"{_PACKAGE}.{name}": service for name, service in self._services.items()}

@@ -1,9 +1,13 @@
 """From a plan to SQL over all clusters. Where to begin is left to PostgreSQL, which counts what it has."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kairship.index.query import (
+    RESERVED_FROM,
+    RESERVED_NAMESPACES,
+    RESERVED_TO,
+    Allowed,
     Column,
     Condition,
     HasToken,
@@ -35,6 +39,17 @@ def stored_token(token: str, *, part: int, cluster: str) -> str:
     return f"{cluster}/{token}" if is_owner(token) else f"{part}/{token}"
 
 
+def namespace_condition(one: Allowed, bind: Callable[[Any], str]) -> str:
+    """To be added to a condition about partitions."""
+    condition = ""
+    if one.namespaces is not None:
+        condition += f" AND o.ns = ANY({bind(list(one.namespaces))}::text[])"
+    if not one.reserved:
+        condition += f" AND NOT o.ns = ANY({bind(list(RESERVED_NAMESPACES))}::text[])"
+        condition += f" AND NOT (o.ns >= {bind(RESERVED_FROM)} AND o.ns < {bind(RESERVED_TO)})"
+    return condition
+
+
 class Emitter:
     """The statements of one plan over these partitions, each with its arguments."""
 
@@ -50,9 +65,7 @@ class Emitter:
         places = []
         for one in alternatives:
             place = self._in_partitions(one.partitions)
-            if one.namespaces is not None:
-                place += f" AND o.ns = ANY({self._bind(list(one.namespaces))}::text[])"
-            places.append(f"({place})")
+            places.append(f"({place}{namespace_condition(one, self._bind)})")
         self._where.append(f"({' OR '.join(places)})")
         for condition in plan.conditions:
             self._add(condition)
@@ -69,6 +82,8 @@ class Emitter:
         )
         if query.limit is not None:
             sql += f" LIMIT {self._bind(query.limit)}::bigint"
+        if query.skip:
+            sql += f" OFFSET {self._bind(query.skip)}::bigint"
         return sql, self._arguments
 
     def count(self) -> tuple[str, list[Any]]:

@@ -8,13 +8,27 @@ import msgspec
 
 from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
+from kairship.index.postgres.searching import Searching
 from kairship.index.query import Plan
-from kairship.index.store import Partition, Row, Size, Snapshot
+from kairship.index.ring import RingChange, RingMark, RingPage
+from kairship.index.search import Hit, Search
+from kairship.index.store import NoSuchClusterError, Partition, Row, Size, Snapshot
 from kairship.kube import Resource
 
 _BATCH_ROWS = 200
 _STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
+
+# Numbers are never used again, so there is one ring for ever.
+_RING = "postgres"
+_RING_ENDS = """
+SELECT EXISTS (SELECT 1 FROM part WHERE cluster = $1), (SELECT max(number) FROM ring WHERE cluster = $1),
+  (SELECT dropped FROM ring_end WHERE cluster = $1)
+"""
+_POINT = (
+    f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
+    " WHERE k.cluster = $1 AND k.name = $2"
+)
 
 
 class PostgresSnapshot:
@@ -33,26 +47,16 @@ class PostgresSnapshot:
 
     async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         with typed_errors():
-            found = await self._connection.fetchrow(
-                f"SELECT o.bare, o.body, {_STATE} LEFT JOIN obj o ON o.part = k.id AND o.key = $3"
-                " WHERE k.cluster = $1 AND k.name = $2",
-                *(self._cluster, kind, key),
-            )
-        if found is None:
-            return None, None
-        missing = found["body"] is None
-        row = None if missing else Row(self._cluster, kind, key, key, found["bare"], found["body"])
-        return _partition(found), row
+            found = await self._connection.fetchrow(_POINT, self._cluster, kind, key)
+        return _point(self._cluster, kind, key, found)
 
     async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
-        with typed_errors():
-            emitter = await _emitter(self._connection, plan, [self._cluster])
-            if emitter.impossible:
-                return
-            sql, arguments = emitter.select()
-            cursor = await self._connection.cursor(sql, *arguments)
-            while found := await cursor.fetch(_BATCH_ROWS):
-                yield [Row(*record) for record in found]
+        async for batch in self._batches(plan):
+            yield [Row(*record) for record in batch]
+
+    async def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
+        async for batch in self._batches(plan):
+            yield [record["body"] for record in batch]
 
     async def count(self, plan: Plan) -> int:
         with typed_errors():
@@ -75,6 +79,16 @@ class PostgresSnapshot:
             )
         return found is not None
 
+    async def _batches(self, plan: Plan) -> AsyncGenerator[list[asyncpg.Record]]:
+        with typed_errors():
+            emitter = await _emitter(self._connection, plan, [self._cluster])
+            if emitter.impossible:
+                return
+            sql, arguments = emitter.select()
+            cursor = await self._connection.cursor(sql, *arguments)
+            while found := await cursor.fetch(_BATCH_ROWS):
+                yield found
+
 
 class PostgresIndex:
     """Made by `PostgresStore.index`."""
@@ -86,6 +100,11 @@ class PostgresIndex:
     async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
         async with self._moment() as connection:
             yield PostgresSnapshot(connection, cluster)
+
+    async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        with typed_errors():
+            found = await self._pool.fetchrow(_POINT, cluster, kind, key)
+        return _point(cluster, kind, key, found)
 
     async def page(self, plan: Plan) -> list[Row]:
         async with self._moment() as connection:
@@ -99,6 +118,36 @@ class PostgresIndex:
         async with self._moment() as connection:
             return await _count(connection, await _emitter(connection, plan, list(plan.scopes_by_cluster())))
 
+    async def search(self, asked: Search) -> list[Hit]:
+        async with self._moment() as connection:
+            return await (await Searching.begin(connection, asked)).page()
+
+    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+        async with self._moment() as connection:
+            return await (await Searching.begin(connection, asked)).counts()
+
+    async def partitions(self, cluster: str) -> list[Partition]:
+        with typed_errors():
+            return [_partition(row) for row in await self._pool.fetch(f"SELECT {_STATE} WHERE k.cluster = $1", cluster)]
+
+    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+        async with self._moment() as connection:
+            known, last, dropped = await connection.fetchrow(_RING_ENDS, cluster)
+            if not known:
+                raise NoSuchClusterError(f"the index has nothing of cluster {cluster}")
+            mark = RingMark(_RING, last or 0)
+            if after is None or after.number >= mark.number:
+                return RingPage(after or mark, [])
+            if after.ring != _RING or after.number < (dropped or 0):
+                return RingPage(mark, [], lost=True)
+            found = await connection.fetch(
+                "SELECT number, kind, key, uid, deleted FROM ring WHERE cluster = $1 AND number > $2"
+                " ORDER BY number LIMIT $3",
+                *(cluster, after.number, limit),
+            )
+        changes = [RingChange(kind, key, uid, deleted) for _, kind, key, uid, deleted in found]
+        return RingPage(RingMark(_RING, found[-1]["number"] if found else after.number), changes)
+
     @asynccontextmanager
     async def _moment(self) -> AsyncIterator[Connection]:
         with typed_errors():
@@ -107,6 +156,13 @@ class PostgresIndex:
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 yield connection
+
+
+def _point(cluster: str, kind: str, key: str, found: asyncpg.Record | None) -> tuple[Partition | None, Row | None]:
+    if found is None:
+        return None, None
+    missing = found["body"] is None
+    return _partition(found), None if missing else Row(cluster, kind, key, key, found["bare"], found["body"])
 
 
 def _partition(found: asyncpg.Record) -> Partition:

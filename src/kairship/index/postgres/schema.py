@@ -2,12 +2,16 @@
 
 A newer layout is a new schema that fills itself; the old one can be dropped when no process of the old version is
 left. Texts are compared bytewise, as API servers order names. `tok` has an object's tokens, each prefixed with its
-partition, owner tokens with their cluster, so that a token of one kind in one cluster has postings of its own.
+partition, owner tokens with their cluster, so that a token of one kind in one cluster has postings of its own. `word`
+has those that a search looks into, each once.
 """
 
 import asyncpg
+import structlog
 
-SCHEMA = "kairship_index_1"
+log = structlog.get_logger(__name__)
+
+SCHEMA = "kairship_index_2"
 CLOCK = "extract(epoch FROM clock_timestamp())"
 """The one clock that all processes share."""
 _LOCK = 0x6B616978
@@ -31,6 +35,10 @@ CREATE TABLE IF NOT EXISTS obj(
 CREATE INDEX IF NOT EXISTS obj_name ON obj(part, name, key);
 CREATE INDEX IF NOT EXISTS obj_created ON obj(part, created, key);
 CREATE INDEX IF NOT EXISTS obj_tok ON obj USING gin(tok);
+CREATE TABLE IF NOT EXISTS word(
+  part bigint NOT NULL, text text COLLATE "C" NOT NULL, checked double precision NOT NULL, PRIMARY KEY (part, text)
+);
+CREATE INDEX IF NOT EXISTS word_checked ON word(part, checked);
 CREATE TABLE IF NOT EXISTS tomb(
   part bigint NOT NULL, uid text NOT NULL, at double precision NOT NULL, PRIMARY KEY (part, uid)
 );
@@ -41,6 +49,19 @@ CREATE TABLE IF NOT EXISTS write(
 );
 CREATE INDEX IF NOT EXISTS write_caller ON write(caller, cluster, kind);
 CREATE INDEX IF NOT EXISTS write_at ON write(at);
+CREATE TABLE IF NOT EXISTS ring(
+  number bigint GENERATED ALWAYS AS IDENTITY, cluster text COLLATE "C" NOT NULL, kind text NOT NULL, key text NOT NULL,
+  uid text NOT NULL, deleted boolean NOT NULL, PRIMARY KEY (cluster, number)
+);
+CREATE TABLE IF NOT EXISTS ring_end(cluster text COLLATE "C" PRIMARY KEY, dropped bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS slot(
+  subject text COLLATE "C" NOT NULL, tier smallint NOT NULL, place integer NOT NULL, begin bigint NOT NULL,
+  cells bytea NOT NULL, PRIMARY KEY (subject, tier, place)
+);
+"""
+_TRIGRAMS = f"""
+CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
+CREATE INDEX IF NOT EXISTS obj_trigram ON {SCHEMA}.obj USING gin(name public.gin_trgm_ops);
 """
 
 
@@ -49,3 +70,8 @@ async def ensure(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         await connection.execute(_TABLES)
+    try:
+        await connection.execute(_TRIGRAMS)
+    except asyncpg.PostgresError as error:
+        # It needs a right that not everybody has. Searches then look at every name.
+        log.warning("the index has no trigrams: let an administrator create the extension pg_trgm", error=str(error))

@@ -34,7 +34,7 @@ class PostgresStore:
     async def open(cls, url: str, *, connections: int = 10, wall: Callable[[], float] = time.time) -> Self:
         """Raises `BrokenIndexError`, whose text has nothing of the `url`: it carries a password."""
         settings = {
-            "search_path": schema.SCHEMA,
+            "search_path": f"{schema.SCHEMA}, public",
             "statement_timeout": _STATEMENT_MS,
             "idle_in_transaction_session_timeout": _IDLE_MS,
         }
@@ -61,6 +61,11 @@ class PostgresStore:
     async def __aexit__(self, *_: object) -> None:
         await self._pool.close()
 
+    @property
+    def pool(self) -> Pool:
+        """For what else is kept in this database."""
+        return self._pool
+
     def index(self) -> PostgresIndex:
         return PostgresIndex(self._pool)
 
@@ -85,14 +90,13 @@ class PostgresStore:
         """Everything of a cluster that is no more."""
         with typed_errors():
             async with self._pool.acquire() as connection, connection.transaction():
-                for table in ("obj", "tomb"):
+                for table in ("obj", "tomb", "word"):
                     await connection.execute(
                         f"DELETE FROM {table} USING part WHERE part.id = {table}.part AND part.cluster = $1",  # noqa: S608
                         cluster,
                     )
-                await connection.execute("DELETE FROM part WHERE cluster = $1", cluster)
-                await connection.execute("DELETE FROM alive WHERE cluster = $1", cluster)
-                await connection.execute("DELETE FROM writer WHERE cluster = $1", cluster)
+                for table in ("part", "alive", "writer", "ring", "ring_end"):
+                    await connection.execute(f"DELETE FROM {table} WHERE cluster = $1", cluster)  # noqa: S608
 
     async def page_token_key(self) -> bytes:
         """The same for every process that uses this database."""

@@ -17,7 +17,9 @@ from kairship.index.postgres.connecting import Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import stored_token
 from kairship.index.postgres.schema import CLOCK
 from kairship.index.records import Record
+from kairship.index.ring import KEPT
 from kairship.index.store import BrokenIndexError, Change, ReplacedError
+from kairship.index.tokens import is_searched
 from kairship.kube import Resource
 
 _TOMB_KEPT = 600.0
@@ -36,6 +38,25 @@ INSERT INTO tomb SELECT $1, uid, $3 FROM gone GROUP BY uid ON CONFLICT (part, ui
 _BURY_REPLACED = """
 INSERT INTO tomb SELECT $1, uid, $4 FROM obj WHERE part = $1 AND key = ANY($2) AND NOT uid = ANY($3) GROUP BY uid
 ON CONFLICT (part, uid) DO UPDATE SET at = excluded.at
+"""
+_NOTE_WORDS = "INSERT INTO word SELECT $1, unnest($2::text[]), $3 ON CONFLICT DO NOTHING"
+# A few with every sign of life: those that nobody has any more are dropped, whatever the length of their time.
+_CHECK_WORDS = """
+WITH due AS (
+  SELECT w.part, w.text, EXISTS (SELECT 1 FROM obj o WHERE o.tok @> ARRAY[w.part || '/' || w.text]) AS used
+  FROM word w JOIN part k ON k.id = w.part WHERE k.cluster = $1 ORDER BY w.checked LIMIT 50
+), gone AS (
+  DELETE FROM word w USING due WHERE (w.part, w.text) = (due.part, due.text) AND NOT due.used
+) UPDATE word w SET checked = $2 FROM due WHERE (w.part, w.text) = (due.part, due.text) AND due.used
+"""
+_TELL_GONE = """
+INSERT INTO ring(cluster, kind, key, uid, deleted)
+SELECT $3, $4, key, uid, true FROM obj WHERE part = $1 AND epoch < $2 ORDER BY key
+"""
+_DROP_OLDEST = """
+WITH oldest AS (SELECT number FROM ring WHERE cluster = $1 ORDER BY number DESC OFFSET $2 LIMIT 1),
+gone AS (DELETE FROM ring USING oldest WHERE ring.cluster = $1 AND ring.number <= oldest.number)
+INSERT INTO ring_end SELECT $1, number FROM oldest ON CONFLICT (cluster) DO UPDATE SET dropped = excluded.dropped
 """
 _AFTER_ALL = 2**63 - 1
 # Shared among the transactions of one writer; the next one waits for them to end.
@@ -66,6 +87,8 @@ class PostgresWriter:
         async with self._transaction() as connection:
             part, epoch = await self._part(connection, resource)
             keys, uids = [record.key for record in records], [record.uid for record in records]
+            if await self._was_listed(connection, part):
+                await self._tell(connection, resource, await self._changed(connection, part, records))
             await connection.execute(_BURY_REPLACED, part, keys, uids, self._wall())
             # A restore brings back what was deleted: its next deletion is yet to come.
             await connection.execute("DELETE FROM tomb WHERE part = $1 AND uid = ANY($2)", part, uids)
@@ -75,6 +98,10 @@ class PostgresWriter:
         async with self._transaction() as connection:
             part, epoch = await self._part(connection, resource)
             now = self._wall()
+            if await self._was_listed(connection, part):
+                await connection.execute(_TELL_GONE, part, epoch, self._cluster, kind_name(resource))
+            else:
+                await self._tell(connection, resource, [("", "", False)])
             await connection.execute(_BURY_GONE, part, epoch, now)
             await connection.execute(
                 "UPDATE part SET began = $2, revision = $2, live = true, heard = $3 WHERE id = $1", part, revision, now
@@ -89,6 +116,8 @@ class PostgresWriter:
                     await self._delete(connection, part, epoch, records)
                 else:
                     await self._put(connection, part, epoch, records)
+            told = [(change.record.key, change.record.uid, change.deleted) for change in changes]
+            await self._tell(connection, resource, told)
             await connection.execute("UPDATE part SET revision = greatest(revision, $2) WHERE id = $1", part, revision)
 
     async def lose(self, resource: Resource) -> None:
@@ -102,6 +131,8 @@ class PostgresWriter:
         async with self._transaction() as connection:
             part, _ = await self._part(connection, resource)
             await connection.execute(_BURY_GONE, part, _AFTER_ALL, self._wall())
+            await self._tell(connection, resource, [("", "", True)])
+            await connection.execute("DELETE FROM word WHERE part = $1", part)
             await connection.execute("DELETE FROM part WHERE id = $1", part)
 
     async def expire(self, resource: Resource, created_before: int) -> None:
@@ -125,6 +156,8 @@ class PostgresWriter:
                 "DELETE FROM tomb USING part WHERE part.id = tomb.part AND part.cluster = $1 AND tomb.at < $2",
                 *(self._cluster, now - _TOMB_KEPT),
             )
+            await connection.execute(_CHECK_WORDS, self._cluster, now)
+            await connection.execute(_DROP_OLDEST, self._cluster, KEPT)
 
     async def close(self) -> None:
         """Nothing of its own is open: the pool is the store's."""
@@ -145,6 +178,29 @@ class PostgresWriter:
             raise BrokenIndexError(f"{kind_name(resource)} of cluster {self._cluster} has to be listed first")
         return found["id"], found["epoch"]
 
+    async def _was_listed(self, connection: Connection, part: int) -> bool:
+        """Whether there was a whole list before. Of the first one it is enough to know that it is there."""
+        return bool(await connection.fetchval("SELECT began > 0 FROM part WHERE id = $1", part))
+
+    async def _changed(
+        self, connection: Connection, part: int, records: Sequence[Record]
+    ) -> list[tuple[str, str, bool]]:
+        """Those that are another object or revision than before."""
+        keys = [record.key for record in records]
+        found = await connection.fetch("SELECT key, rv, uid FROM obj WHERE part = $1 AND key = ANY($2)", part, keys)
+        known = {row["key"]: (row["rv"], row["uid"]) for row in found}
+        return [
+            (record.key, record.uid, False)
+            for record in records
+            if known.get(record.key) != (record.revision, record.uid)
+        ]
+
+    async def _tell(self, connection: Connection, resource: Resource, changes: Sequence[tuple[str, str, bool]]) -> None:
+        await connection.executemany(
+            "INSERT INTO ring(cluster, kind, key, uid, deleted) VALUES ($1, $2, $3, $4, $5)",
+            [(self._cluster, kind_name(resource), *change) for change in changes],
+        )
+
     async def _put(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> None:
         await connection.executemany(
             _UPSERT,
@@ -158,6 +214,9 @@ class PostgresWriter:
                 for record in records
             ],
         )
+
+        words = {token for record in records for token in record.tokens if is_searched(token)}
+        await connection.execute(_NOTE_WORDS, part, sorted(words), self._wall())
 
     async def _delete(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> None:
         await connection.executemany(

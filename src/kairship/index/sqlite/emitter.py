@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import apsw
 
 from kairship.index.query import (
+    RESERVED_FROM,
+    RESERVED_NAMESPACES,
+    RESERVED_TO,
     Column,
     HasToken,
     LabelNumber,
@@ -46,18 +49,25 @@ class Emitter:
         self._db = db
         self._cluster = cluster
         self._query = plan.query
-        self.kinds: dict[int, str] = dict(rows(db, "SELECT id, name FROM part"))
+        self._is_walk = plan.is_walk
+        self.kinds = self._known_kinds()
         self._where: list[str] = []
         self._arguments: list[Any] = []
         self._parts: set[int] = set()
         self._impossible = False
         self._alternatives = 0
+        self._leads = False
         self._restrict()
         wanted = self._split(plan)
         self._source, self._source_arguments = self._lead(plan, wanted)
 
-    def select(self) -> Statement | None:
-        """Columns: kind, key, value sorted by, bare, body. None when nothing can match."""
+    @property
+    def is_sorted_first(self) -> bool:
+        """Whether all is found before the first row is there: the others are only fetched."""
+        return self._leads and not self._is_walk
+
+    def select(self, *, bodies_only: bool = False) -> Statement | None:
+        """Columns: kind, key, value sorted by, bare, body; or the last alone. None when nothing can match."""
         if self._impossible:
             return None
         query = self._query
@@ -66,13 +76,17 @@ class Emitter:
         direction = " DESC" if query.descending else ""
         order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
         ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
-        columns = f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
-        if query.limit is None:
-            return Statement(f"{columns} {self._source}{self._kind_source()} WHERE {where}{ordered}", tuple(arguments))
-        # The rows of a page are found first and fetched then: what is sorted has no bodies in it.
-        page = f"SELECT o.id FROM {self._source}{self._kind_source()} WHERE {where}{ordered} LIMIT ?"  # noqa: S608
-        sql = f"{columns} ({page}) found CROSS JOIN obj o ON o.id = found.id{self._kind_source()}{ordered}"
-        return Statement(sql, (*arguments, query.limit))
+        columns = "SELECT o.body FROM" if bodies_only else f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
+        source, limit = f"{self._source}{self._kind_source()}", -1 if query.limit is None else query.limit
+        if self._is_walk or (query.limit is None and not self._leads):
+            sql = f"{columns} {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"
+            return Statement(sql, (*arguments, limit, query.skip))
+        # The rows are found first, in their order, and fetched then: what is sorted has no bodies in it. The limit,
+        # also one of -1, keeps SQLite from making one query of the two; a cross join keeps to the order of its left.
+        found = f"SELECT o.id FROM {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"  # noqa: S608 - names from here
+        return Statement(
+            f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id", (*arguments, limit, query.skip)
+        )
 
     def count(self) -> Statement | None:
         if self._impossible:
@@ -80,6 +94,13 @@ class Emitter:
         where, arguments = self._conditions()
         sql = f"SELECT count(*) FROM {self._source}{self._kind_source()} WHERE {where}"  # noqa: S608 - names from here
         return Statement(sql, tuple(arguments))
+
+    def _known_kinds(self) -> dict[int, str]:
+        asked = self._query.kinds
+        if asked is None:
+            return dict(rows(self._db, "SELECT id, name FROM part"))
+        sql = f"SELECT id, name FROM part WHERE name IN ({_marks(asked)})"  # noqa: S608 - marks alone
+        return dict(rows(self._db, sql, tuple(asked)))
 
     def _kind_source(self) -> str:
         return " JOIN part k ON k.id = o.part" if len(self._parts) > 1 else ""
@@ -107,6 +128,9 @@ class Emitter:
             if alternative.namespaces is not None:
                 condition += f" AND o.ns IN ({_marks(alternative.namespaces)})"
                 arguments += alternative.namespaces
+            if not alternative.reserved:
+                condition += f" AND o.ns NOT IN ({_marks(RESERVED_NAMESPACES)}) AND NOT (o.ns >= ? AND o.ns < ?)"
+                arguments += (*RESERVED_NAMESPACES, RESERVED_FROM, RESERVED_TO)
             alternatives.append(condition)
         self._alternatives = len(alternatives)
         if alternatives:
@@ -146,12 +170,13 @@ class Emitter:
         if owner is not None:
             for numbers in wanted:
                 self._add(_probe(numbers), *numbers)
+            self._leads = True
             return f"{_OWNED} d CROSS JOIN obj o ON o.id = d.obj", [owner_token(owner)]
         by_rarity = sorted((self._occurrences(numbers), numbers) for numbers in wanted)
-        leads = bool(by_rarity) and (self._query.limit is None or by_rarity[0][0] < _COMMON)
-        for _, numbers in by_rarity[1:] if leads else by_rarity:
+        self._leads = bool(by_rarity) and (self._query.limit is None or by_rarity[0][0] < _COMMON)
+        for _, numbers in by_rarity[1:] if self._leads else by_rarity:
             self._add(_probe(numbers), *numbers)
-        if not leads:
+        if not self._leads:
             # An index that has all that is asked for: the rows themselves, with their bodies, are not read.
             by_name = any(isinstance(condition, NameContains) for condition in plan.conditions)
             return "obj o INDEXED BY obj_name" if by_name and self._alternatives == 1 else "obj o", []

@@ -5,13 +5,16 @@ name of its own, the pointer is renamed into place, and the old file is removed;
 """
 
 import os
+import secrets
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from kairship.index.store import NoSuchClusterError
 
 _POINTER = "current"
+_PAGE_TOKENS = "page-tokens.key"
 
 
 def folder(root: Path, cluster: str) -> Path:
@@ -37,23 +40,24 @@ class Pointers:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: dict[str, tuple[int, int, Path]] = {}
+        self._known: dict[str, tuple[str, int, int, Path]] = {}
 
     def current(self, cluster: str) -> Path:
         """As the function `current`."""
         known = self._known.get(cluster)
         if known is not None:
-            inode, changed, file = known
+            pointer, inode, changed, file = known
             try:
-                now = os.stat(file.parent / _POINTER)  # noqa: PTH116 - on the path of every read
+                now = os.stat(pointer)  # noqa: PTH116 - on the path of every read, as a text that is made once
             except FileNotFoundError:
                 del self._known[cluster]
             else:
-                if (now.st_ino, now.st_mtime_ns) == (inode, changed):
+                if now.st_ino == inode and now.st_mtime_ns == changed:
                     return file
         file = current(self._root, cluster)
-        now = (file.parent / _POINTER).stat()
-        self._known[cluster] = (now.st_ino, now.st_mtime_ns, file)
+        pointer = str(file.parent / _POINTER)
+        now = os.stat(pointer)  # noqa: PTH116
+        self._known[cluster] = (pointer, now.st_ino, now.st_mtime_ns, file)
         return file
 
 
@@ -73,6 +77,20 @@ def point_to(file: Path) -> None:
     for other in file.parent.glob("*.db*"):
         if not other.name.startswith(file.name):
             other.unlink(missing_ok=True)
+
+
+def page_token_key(root: Path) -> bytes:
+    """The same for every process that uses this folder."""
+    file = root / _PAGE_TOKENS
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not file.exists():
+        partial = root / f".{_PAGE_TOKENS}.{secrets.token_hex(4)}"
+        partial.touch(mode=0o600)
+        partial.write_bytes(secrets.token_bytes(32))
+        with suppress(FileExistsError):  # another process was faster, and its key is the one
+            file.hardlink_to(partial)
+        partial.unlink()
+    return file.read_bytes()
 
 
 def clusters(root: Path) -> set[str]:

@@ -1,13 +1,14 @@
 """Reading the files of any number of clusters, from any number of processes, while their writers go on.
 
-Connections are read-only and pooled, a few per cluster; one serves one snapshot at a time. Statements run in threads.
-A snapshot is a transaction of SQLite: it sees the file as it was at its first read. Before a pooled connection is
-used, the cluster's pointer is looked at: after a change of file the old connections are closed.
+Connections are read-only and pooled, a few per cluster; one serves one snapshot at a time. Before a pooled connection
+is used, the cluster's pointer is looked at: after a change of file the old connections are closed.
 """
 
+import asyncio
 import heapq
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,96 +16,20 @@ import apsw
 import msgspec
 
 from kairship.index.query import Plan
+from kairship.index.ring import RingMark, RingPage
+from kairship.index.search import Hit, Search
 from kairship.index.sqlite import files, schema
-from kairship.index.sqlite.emitter import Emitter
-from kairship.index.sqlite.statements import each, one, rows
+from kairship.index.sqlite.briefly import BUSY_MS, Briefly
+from kairship.index.sqlite.ring import ring_page
+from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed_errors
 from kairship.index.sqlite.threads import in_thread
-from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Size, Snapshot
-from kairship.kube import Resource
+from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
 
 T = TypeVar("T")
 
 _IDLE_PER_CLUSTER = 8
-_BATCH_BYTES = 1024 * 1024
-_BATCH_ROWS = 1000
-_BUSY_MS = 2000
 # A third less CPU for large lists. The writer never shortens a file, so what is mapped stays there.
 _MAPPED = 1 << 30
-
-
-class SqliteSnapshot:
-    """One cluster at one moment."""
-
-    def __init__(self, db: apsw.Connection, cluster: str) -> None:
-        self._db = db
-        self._cluster = cluster
-
-    async def partition(self, kind: str) -> Partition | None:
-        return await _in_thread(lambda: self._partition(kind))
-
-    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
-        def get() -> tuple[Partition | None, Row | None]:
-            found = one(
-                self._db,
-                "SELECT o.bare, o.body FROM obj o JOIN part k ON k.id = o.part WHERE k.name = ? AND o.key = ?",
-                (kind, key),
-            )
-            row = None if found is None else Row(self._cluster, kind, key, key, bool(found[0]), found[1])
-            return self._partition(kind), row
-
-        return await _in_thread(get)
-
-    async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
-        def start() -> tuple[Iterator[Row], list[Row]]:
-            emitter = Emitter(self._db, self._cluster, plan)
-            statement = emitter.select()
-            if statement is None:
-                return iter(()), []
-            found = (
-                Row(self._cluster, emitter.kinds[part], key, value, bool(bare), body)
-                for part, key, value, bare, body in each(self._db, *statement)
-            )
-            return found, _batch(found)
-
-        remaining, batch = await _in_thread(start)
-        while batch:
-            yield batch
-            batch = await _in_thread(lambda: _batch(remaining))
-
-    async def count(self, plan: Plan) -> int:
-        def count() -> int:
-            statement = Emitter(self._db, self._cluster, plan).count()
-            if statement is None:
-                return 0
-            ((number,),) = rows(self._db, *statement)
-            return int(number)
-
-        return await _in_thread(count)
-
-    async def sizes(self) -> dict[str, Size]:
-        query = (
-            "SELECT k.name, count(o.id), coalesce(sum(length(o.body)), 0)"
-            " FROM part k LEFT JOIN obj o ON o.part = k.id GROUP BY k.id"
-        )
-        found = await _in_thread(lambda: rows(self._db, query))
-        return {kind: Size(objects, size) for kind, objects, size in found}
-
-    async def buried(self, kind: str, uid: str) -> bool:
-        query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"
-        return await _in_thread(lambda: one(self._db, query, (kind, uid)) is not None)
-
-    def _partition(self, kind: str) -> Partition | None:
-        found = one(
-            self._db,
-            "SELECT resource, epoch, began, revision, live, CASE live WHEN 1 THEN max(at, heard) ELSE heard END, begun"
-            " FROM part, alive WHERE name = ?",
-            (kind,),
-        )
-        if found is None:
-            return None
-        resource, epoch, began, revision, live, heard, begun = found
-        decoded = msgspec.json.decode(resource, type=Resource)
-        return Partition(decoded, epoch, began, revision, live=bool(live), heard_at=heard, begun_at=begun)
 
 
 class SqliteIndex:
@@ -112,23 +37,26 @@ class SqliteIndex:
 
     def __init__(self, root: Path) -> None:
         self._pointers = files.Pointers(root)
+        self._briefly = Briefly()
         self._idle: dict[str, tuple[Path, list[apsw.Connection]]] = {}
 
     @asynccontextmanager
-    async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
-        file = self._pointers.current(cluster)
-        db = self._take(cluster, file)
-        if db is None:
-            db = await _in_thread(lambda: _connect(file))
-        try:
+    async def snapshot(self, cluster: str) -> AsyncIterator[SqliteSnapshot]:
+        async with self._connection(cluster) as db:
             db.execute("BEGIN")
-            yield SqliteSnapshot(db, cluster)
-        finally:
-            await self._give_back(cluster, file, db)
+            yield SqliteSnapshot(db, cluster, self._briefly)
+
+    async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        async with self._connection(cluster) as db:
+            with typed_errors():
+                found = await self._briefly.run(db, lambda: point_read(db, kind, key))
+        return as_point(cluster, kind, key, found)
 
     async def page(self, plan: Plan) -> list[Row]:
         """Every cluster gives its first rows in order; merged, they are the first rows of all."""
-        limit, pages = plan.query.limit, []
+        limit, skip, pages = plan.query.limit, plan.query.skip, []
+        each = msgspec.structs.replace(plan.query, skip=0, limit=None if limit is None else limit + skip)
+        plan = Plan(each, plan.conditions)
         for cluster in plan.scopes_by_cluster():
             try:
                 async with self.snapshot(cluster) as snapshot, aclosing(snapshot.rows(plan)) as batches:
@@ -136,7 +64,7 @@ class SqliteIndex:
             except NoSuchClusterError:
                 continue
         rows = heapq.merge(*pages, key=_order, reverse=plan.query.descending)
-        return [row for row, _ in zip(rows, range(limit), strict=False)] if limit is not None else list(rows)
+        return list(islice(rows, skip, None if limit is None else skip + limit))
 
     async def count(self, plan: Plan) -> int:
         total = 0
@@ -148,6 +76,46 @@ class SqliteIndex:
                 continue
         return total
 
+    async def search(self, asked: Search) -> list[Hit]:
+        """As `page`: every cluster gives its first."""
+
+        async def of_cluster(snapshot: SqliteSnapshot) -> list[Hit]:
+            return await snapshot.search(asked)
+
+        found = await self._in_each({scope.cluster for scope in asked.scopes}, of_cluster)
+        return list(islice(heapq.merge(*found.values(), key=lambda hit: hit.position), asked.limit))
+
+    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+        async def of_cluster(snapshot: SqliteSnapshot) -> dict[str, int]:
+            return await snapshot.search_counts(asked)
+
+        found = await self._in_each({scope.cluster for scope in asked.scopes}, of_cluster)
+        return {(cluster, kind): count for cluster, counts in found.items() for kind, count in counts.items()}
+
+    async def partitions(self, cluster: str) -> list[Partition]:
+        async with self.snapshot(cluster) as snapshot:
+            return await snapshot.partitions()
+
+    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+        file = self._pointers.current(cluster)
+        async with self._connection(cluster) as db:
+            with typed_errors():
+                return await self._briefly.run(db, lambda: ring_page(db, file.name, after, limit))
+
+    async def _in_each(self, clusters: Iterable[str], work: Callable[[SqliteSnapshot], Awaitable[T]]) -> dict[str, T]:
+        """Of all clusters at once; those that are not there are left out."""
+
+        async def one(cluster: str) -> T | None:
+            try:
+                async with self.snapshot(cluster) as snapshot:
+                    return await work(snapshot)
+            except NoSuchClusterError:
+                return None
+
+        named = sorted(clusters)
+        found = await asyncio.gather(*(one(cluster) for cluster in named))
+        return {cluster: answer for cluster, answer in zip(named, found, strict=True) if answer is not None}
+
     def close(self) -> None:
         for _, connections in self._idle.values():
             for db in connections:
@@ -156,62 +124,49 @@ class SqliteIndex:
 
     def _take(self, cluster: str, file: Path) -> apsw.Connection | None:
         known, connections = self._idle.get(cluster, (file, []))
-        if known != file:
+        if known is not file:
             for db in connections:
                 db.close()
             del self._idle[cluster]
             return None
         return connections.pop() if connections else None
 
-    async def _give_back(self, cluster: str, file: Path, db: apsw.Connection) -> None:
-        async with AsyncExitStack() as closing:
-            closing.callback(lambda: db.close(True))
-            db.execute("ROLLBACK")
-            known, connections = self._idle.setdefault(cluster, (file, []))
-            if known == file and len(connections) < _IDLE_PER_CLUSTER:
-                connections.append(db)
-                closing.pop_all()
+    @asynccontextmanager
+    async def _connection(self, cluster: str) -> AsyncIterator[apsw.Connection]:
+        file = self._pointers.current(cluster)
+        db = self._take(cluster, file)
+        if db is None:
+            with typed_errors():
+                db = await in_thread(lambda: _connect(file))
+        try:
+            yield db
+        finally:
+            self._give_back(cluster, file, db)
+
+    def _give_back(self, cluster: str, file: Path, db: apsw.Connection) -> None:
+        try:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        except apsw.Error:
+            db.close(True)
+            raise
+        known, connections = self._idle.setdefault(cluster, (file, []))
+        if known is file and len(connections) < _IDLE_PER_CLUSTER:
+            connections.append(db)
+        else:
+            db.close(True)
 
 
 def _order(row: Row) -> tuple[Any, ...]:
     return (row.sort_value, row.cluster, row.kind, row.key)
 
 
-def _batch(rows: Iterator[Row]) -> list[Row]:
-    batch: list[Row] = []
-    size = 0
-    for row in rows:
-        batch.append(row)
-        size += len(row.body)
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_ROWS:
-            break
-    return batch
-
-
 def _connect(file: Path) -> apsw.Connection:
     db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    db.set_busy_timeout(_BUSY_MS)
+    db.set_busy_timeout(BUSY_MS)
     if not schema.is_ours(db):
         db.close()
         raise BrokenIndexError("the file is of another version")
     db.pragma("mmap_size", _MAPPED)
+    db.set_busy_timeout(0)
     return db
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    return await in_thread(lambda: _typed(work))
-
-
-def _typed(work: Callable[[], T]) -> T:
-    with _typed_errors():
-        return work()
-
-
-@contextmanager
-def _typed_errors() -> Iterator[None]:
-    try:
-        yield
-    except apsw.CantOpenError as error:
-        raise NoSuchClusterError("the file went away: its cluster was removed, or begun anew") from error
-    except apsw.Error as error:
-        raise BrokenIndexError(f"the index cannot be read: {error}") from error

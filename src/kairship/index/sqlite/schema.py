@@ -3,12 +3,14 @@
 `obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens
 of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them. `toks` repeats a row's token
 numbers, to remove its postings without an index the other way round. `tomb` remembers deletions for a while.
+`ring` has the latest changes in their order. `obj_any` and `trigram` are for searches over all kinds: names in their
+order, and names by any part of them.
 """
 
 import apsw
 
 # Another number is another layout, or other tokens for the same objects: such a file is built anew.
-FORMAT = 1
+FORMAT = 2
 _APPLICATION = 0x6B616978
 
 _TABLES = """
@@ -27,10 +29,16 @@ CREATE TABLE obj(
 CREATE UNIQUE INDEX obj_key ON obj(part, key);
 CREATE INDEX obj_name ON obj(part, name, key);
 CREATE INDEX obj_created ON obj(part, created, key);
-CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(part, text));
+CREATE INDEX obj_any ON obj(name, part, ns);
+CREATE VIRTUAL TABLE trigram USING fts5(name, tokenize='trigram', detail='none', content='', contentless_delete=1);
+CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(text, part));
 CREATE TABLE post(tok INTEGER NOT NULL, obj INTEGER NOT NULL, PRIMARY KEY(tok, obj)) WITHOUT ROWID;
 CREATE TABLE tomb(uid TEXT NOT NULL, part INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY(uid, part)) WITHOUT ROWID;
 CREATE INDEX tomb_at ON tomb(at);
+CREATE TABLE ring(
+  number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,
+  deleted INTEGER NOT NULL
+);
 """
 
 

@@ -14,9 +14,11 @@ import apsw
 from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import rows
 from kairship.index.sqlite.threads import in_thread
+from kairship.index.store import BrokenIndexError
 from kairship.index.writes import REMEMBERED, Note, Written
 
 _BUSY_MS = 2000
+_BRIEFLY_MS = 20
 _FILE = "writes.db"
 
 
@@ -25,7 +27,7 @@ class SqliteWriteLog:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clock = clock
         # Written in a thread and read on the event loop: each has a connection of its own.
-        self._reading, self._writing = _connect(root / _FILE), _connect(root / _FILE)
+        self._reading, self._writing = _connect(root / _FILE, _BRIEFLY_MS), _connect(root / _FILE, _BUSY_MS)
         self._turn = asyncio.Lock()
         self._writing.execute(
             "CREATE TABLE IF NOT EXISTS write(id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT,"
@@ -48,13 +50,19 @@ class SqliteWriteLog:
                 self._writing.execute("DELETE FROM write WHERE at < ? OR at > ?", (now - REMEMBERED, now))
 
         async with self._turn:
-            await in_thread(write)
+            try:
+                await in_thread(write)
+            except apsw.Error as error:
+                raise BrokenIndexError(f"a write cannot be noted: {error}") from error
 
     async def recent(self, caller: str, cluster: str, kind: str) -> list[Note]:
-        version = self._reading.pragma("data_version")
-        if version != self._seen_version:
-            self._read_on()
-            self._seen_version = version
+        try:
+            version = self._reading.pragma("data_version")
+            if version != self._seen_version:
+                self._read_on()
+                self._seen_version = version
+        except apsw.Error as error:
+            raise BrokenIndexError(f"recent writes cannot be read: {error}") from error
         oldest = self._clock() - REMEMBERED
         while self._notes and self._notes[0][1].at < oldest:
             self._notes.popleft()
@@ -75,9 +83,10 @@ class SqliteWriteLog:
             self._notes.append((caller, Note(Written(cluster, kind, revision, uid), at)))
 
 
-def _connect(file: Path) -> apsw.Connection:
+def _connect(file: Path, busy_ms: int) -> apsw.Connection:
     db = apsw.Connection(str(file))
     db.set_busy_timeout(_BUSY_MS)
     db.pragma("journal_mode", "wal")
+    db.set_busy_timeout(busy_ms)
     db.pragma("synchronous", "off")  # nothing in it outlives the next half minute
     return db

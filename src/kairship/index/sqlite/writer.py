@@ -19,6 +19,7 @@ import structlog
 
 from kairship.index.fields import kind_name
 from kairship.index.records import Record
+from kairship.index.ring import KEPT
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import one, rows
@@ -70,17 +71,23 @@ class SqliteWriter:
     async def put(self, resource: Resource, records: Sequence[Record]) -> None:
         def put() -> None:
             part, epoch = self._part(resource)
+            told = self._was_listed(part)
             for record in records:
                 # A restore brings back what was deleted: its next deletion is yet to come.
                 self._db.execute("DELETE FROM tomb WHERE uid = ? AND part = ?", (record.uid, part))
-                self._put(part, epoch, record)
+                if self._put(part, epoch, record) and told:
+                    self._tell(resource, record.key, record.uid)
 
         await self._run(put)
 
     async def end(self, resource: Resource, revision: int) -> None:
         def end() -> None:
             part, epoch = self._part(resource)
-            self._remove_where(part, "epoch < ?", epoch)
+            if self._was_listed(part):
+                self._remove_where(part, "epoch < ?", epoch, told=resource)
+            else:
+                self._remove_where(part, "epoch < ?", epoch)
+                self._tell(resource, "", "")
             self._db.execute(
                 "UPDATE part SET began = ?, revision = ?, live = 1, heard = ? WHERE id = ?",
                 (revision, revision, self._wall(), part),
@@ -92,10 +99,10 @@ class SqliteWriter:
         def apply() -> None:
             part, epoch = self._part(resource)
             for change in changes:
-                if change.deleted:
-                    self._delete(part, epoch, change.record)
-                else:
-                    self._put(part, epoch, change.record)
+                record = change.record
+                changed = self._delete(part, epoch, record) if change.deleted else self._put(part, epoch, record)
+                if changed:
+                    self._tell(resource, record.key, record.uid, deleted=change.deleted)
             self._db.execute("UPDATE part SET revision = max(revision, ?) WHERE id = ?", (revision, part))
 
         await self._run(apply)
@@ -111,6 +118,7 @@ class SqliteWriter:
         def forget() -> None:
             part, _ = self._part(resource)
             self._remove_where(part, "epoch < ?", _AFTER_ALL)
+            self._tell(resource, "", "", deleted=True)
             self._db.execute("DELETE FROM part WHERE id = ?", (part,))
 
         await self._run(forget)
@@ -134,6 +142,7 @@ class SqliteWriter:
             now = self._wall()
             self._db.execute("UPDATE alive SET at = ?", (now,))
             self._db.execute("DELETE FROM tomb WHERE at < ?", (now - _TOMB_KEPT,))
+            self._db.execute("DELETE FROM ring WHERE number <= (SELECT max(number) FROM ring) - ?", (KEPT,))
 
         await self._run(hear)
 
@@ -164,7 +173,17 @@ class SqliteWriter:
             raise BrokenIndexError(f"{kind_name(resource)} of cluster {self._cluster} has to be listed first")
         return found[0], found[1]
 
-    def _put(self, part: int, epoch: int, record: Record) -> None:
+    def _was_listed(self, part: int) -> bool:
+        """Whether there was a whole list before. Of the first one it is enough to know that it is there."""
+        return one(self._db, "SELECT 1 FROM part WHERE id = ? AND began > 0", (part,)) is not None
+
+    def _tell(self, resource: Resource, key: str, uid: str, *, deleted: bool = False) -> None:
+        self._db.execute(
+            "INSERT INTO ring(kind, key, uid, deleted) VALUES (?, ?, ?, ?)", (kind_name(resource), key, uid, deleted)
+        )
+
+    def _put(self, part: int, epoch: int, record: Record) -> bool:
+        """Whether it is another object or revision than before."""
         old = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         tokens = self._token_numbers(part, record.tokens)
         values = (record.uid, record.revision, epoch, record.created, record.bare, tokens.tobytes(), record.body)
@@ -174,11 +193,13 @@ class SqliteWriter:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (part, record.key, record.namespace, record.name, *values),
             )
-            number, before = self._db.last_insert_rowid(), set[int]()
+            number, before, is_new = self._db.last_insert_rowid(), set[int](), True
+            self._db.execute("INSERT INTO trigram(rowid, name) VALUES (?, ?)", (number, record.name))
         else:
             number, old_epoch, old_revision, old_uid, old_tokens = old
             if (old_epoch, old_revision) > (epoch, record.revision):
-                return
+                return False
+            is_new = (old_revision, old_uid) != (record.revision, record.uid)
             self._db.execute(
                 "UPDATE obj SET uid = ?, rv = ?, epoch = ?, created = ?, bare = ?, toks = ?, body = ? WHERE id = ?",
                 (*values, number),
@@ -190,24 +211,31 @@ class SqliteWriter:
         if added := now - before:
             self._db.executemany("INSERT OR IGNORE INTO post VALUES (?, ?)", [(token, number) for token in added])
         self._unpost(number, before - now)
+        return is_new
 
-    def _delete(self, part: int, epoch: int, record: Record) -> None:
+    def _delete(self, part: int, epoch: int, record: Record) -> bool:
+        """Whether it was there."""
         found = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         self._bury(part, record.uid)
         if found is not None and (found[1], found[2]) <= (epoch, record.revision):
             self._remove(part, found[0], found[3], found[4])
+            return True
+        return False
 
     def _remove(self, part: int, number: int, uid: str, tokens: bytes) -> None:
         self._db.execute("DELETE FROM obj WHERE id = ?", (number,))
+        self._db.execute("DELETE FROM trigram WHERE rowid = ?", (number,))
         self._unpost(number, set(array("q", tokens)))
         self._bury(part, uid)
 
-    def _remove_where(self, part: int, condition: str, value: int) -> None:
+    def _remove_where(self, part: int, condition: str, value: int, *, told: Resource | None = None) -> None:
         """A batch at a time: there may be more than memory should hold."""
-        query = f"SELECT id, uid, toks FROM obj WHERE part = ? AND {condition} LIMIT 1000"  # noqa: S608 - from here
+        query = f"SELECT id, key, uid, toks FROM obj WHERE part = ? AND {condition} LIMIT 1000"  # noqa: S608
         while gone := rows(self._db, query, (part, value)):
-            for number, uid, tokens in gone:
+            for number, key, uid, tokens in gone:
                 self._remove(part, number, uid, tokens)
+                if told is not None:
+                    self._tell(told, key, uid, deleted=True)
 
     def _bury(self, part: int, uid: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO tomb VALUES (?, ?, ?)", (uid, part, self._wall()))

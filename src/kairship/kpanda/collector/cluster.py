@@ -35,7 +35,7 @@ class CollectorSettings(msgspec.Struct, frozen=True, kw_only=True):
     discovery_interval: float = 60.0
     events_kept: float = 24 * 3600.0
     """Seconds. Most clusters forget theirs after an hour; those that do not must not fill the disk here."""
-    pace: Pace = Pace(page_size=250)
+    pace: Pace = Pace(page_size=1000, page_bytes=1024 * 1024)
 
 
 class _SelectableField(msgspec.Struct, rename="camel"):

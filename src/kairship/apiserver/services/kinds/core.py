@@ -19,7 +19,7 @@ from kairship.gen.kairship.core.v1alpha1.pod_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 from kairship.kube import Object, Resource, kinds
-from kairship.rpc.calls import Call, patience
+from kairship.rpc.calls import Call
 from kairship.rpc.listing import Order, Window, is_descending
 
 
@@ -88,5 +88,5 @@ class CoreService:
             filters=[holds for holds in filters if holds is not None],
             **others,
         )
-        found = await self._operations.reader.query(query, timeout=patience(call))
+        found = await self._operations.reader.query(query, call)
         return list(found.items), query.window.pagination(found.total)

@@ -1,63 +1,50 @@
 """Reading straight from an instance, page by page, keeping no more than the page that is asked for.
 
 An API server neither sorts nor searches by part of a name, so everything is gone through for every list. That is what
-the index is for; this is what there is without it, and bounded all the same.
+the index is for; this is what there is when it cannot answer, and bounded all the same.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-import msgspec
-
 from kairship.apiserver.services.reach import InMember, Reach
-from kairship.apiserver.services.resources.reader import Binding, Found, Query
+from kairship.apiserver.services.resources.reader import (
+    MOST,
+    Binding,
+    Found,
+    Member,
+    Query,
+    binding_name,
+    fits,
+    refuse_too_many,
+)
 from kairship.kube import Client, NotFound, Object, Resource, kinds
-from kairship.rpc.errors import ResourceExhausted
-
-MOST = 5000
-"""So many objects a list can return at once, or reach by its pages."""
+from kairship.rpc.calls import Call, patience
 
 _PAGE = 250
 _ONE_BY_ONE = 25
-
-
-class _ClusterSpec(msgspec.Struct, frozen=True):
-    provider: str = ""
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Cluster(msgspec.Struct, frozen=True):
-    metadata: _Named
-    spec: _ClusterSpec = _ClusterSpec()
 
 
 class LiveReader:
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
 
-    async def get(
-        self, instance: str, resource: Resource, name: str, *, namespace: str | None, timeout: float
-    ) -> Object:
-        return await self._reach.instance(instance).get(resource, name, namespace=namespace, timeout=timeout)
+    async def get(self, instance: str, resource: Resource, name: str, *, namespace: str | None, call: Call) -> Object:
+        call.note_age(0.0)
+        return await self._reach.instance(instance).get(resource, name, namespace=namespace, timeout=patience(call))
 
-    async def query(self, query: Query, *, timeout: float) -> Found:
+    async def query(self, query: Query, call: Call) -> Found:
+        call.note_age(0.0)
         needed = query.window.end or MOST
         kept: list[Object] = []
         total = 0
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(patience(call)):
             async with aclosing(self._pages(query)) as pages:
                 async for page in pages:
-                    fitting = [obj for obj in page if _fits(obj, query)]
+                    fitting = [obj for obj in page if fits(obj, query)]
                     total += len(fitting)
-                    if total > MOST and needed >= MOST:
-                        raise ResourceExhausted(
-                            f"there are more than {MOST} {query.resource.plural}: ask for smaller pages, for one "
-                            "namespace or for part of a name"
-                        )
+                    refuse_too_many(query, total)
                     kept = sorted([*kept, *fitting], key=query.key, reverse=query.descending)[:needed]
         return Found(query.window.cut(kept), total)
 
@@ -78,8 +65,9 @@ class LiveReader:
                     yield page.items
 
     async def bindings_of(
-        self, instance: str, objects: Sequence[Object], *, namespace: str | None, timeout: float
+        self, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call
     ) -> Mapping[str, Binding]:
+        timeout = patience(call)
         client = self._reach.instance(instance)
         if len(objects) <= _ONE_BY_ONE:
             found = await asyncio.gather(*(_binding(client, obj, timeout) for obj in objects))
@@ -89,8 +77,8 @@ class LiveReader:
             bindings = page.items
         return {binding.spec.resource.uid: binding for binding in bindings}
 
-    async def providers(self, instance: str, *, timeout: float) -> Mapping[str, str]:
-        page = await self._reach.instance(instance).list(kinds.CLUSTERS, as_type=_Cluster, timeout=timeout)
+    async def providers(self, instance: str, call: Call) -> Mapping[str, str]:
+        page = await self._reach.instance(instance).list(kinds.CLUSTERS, as_type=Member, timeout=patience(call))
         return {cluster.metadata.name: cluster.spec.provider for cluster in page.items}
 
 
@@ -107,16 +95,3 @@ async def _binding(client: Client, obj: Object, timeout: float) -> Binding | Non
         )
     except NotFound:
         return None
-
-
-def binding_name(name: str, kind: str) -> str:
-    return f"{name}-{kind}".lower().replace(":", ".")
-
-
-def _fits(obj: Object, query: Query) -> bool:
-    # Items of a list come without the two.
-    obj.setdefault("apiVersion", query.resource.api_version)
-    obj.setdefault("kind", query.resource.kind)
-    if query.resource.namespaced and not query.visible.includes(obj["metadata"]["namespace"]):
-        return False
-    return query.name_contains in obj["metadata"]["name"] and all(holds(obj) for holds in query.filters)

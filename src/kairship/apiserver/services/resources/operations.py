@@ -16,8 +16,9 @@ from kairship.apiserver.services.reach import FIELD_MANAGER, Reach
 from kairship.apiserver.services.replacing import replace
 from kairship.apiserver.services.resources.kind import NOWHERE, Action, Kind
 from kairship.apiserver.services.resources.placing import placements
-from kairship.apiserver.services.resources.reader import Query, Reader
+from kairship.apiserver.services.resources.reader import Query, Reader, Writes
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
+from kairship.index import Sort
 from kairship.kube import Object
 from kairship.reconcile import Clock
 from kairship.rpc.calls import Call, patience
@@ -30,8 +31,9 @@ _OWN_OF_MEMBER = "karmada.io/managed!=true"
 
 
 class Operations:
-    def __init__(self, reader: Reader, reach: Reach, clock: Clock) -> None:
+    def __init__(self, reader: Reader, writes: Writes, reach: Reach, clock: Clock) -> None:
         self.reader = reader
+        self.writes = writes
         self.reach = reach
         self.clock = clock
 
@@ -44,6 +46,7 @@ class Operations:
             visible=call.sight.within(request.instance),
             window=Window.of(request),
             key=_order(kind).key(request),
+            sort=_sort(kind, request),
             descending=is_descending(request),
             namespace=namespace,
             cluster=cluster,
@@ -51,7 +54,7 @@ class Operations:
             label_selector=_OWN_OF_MEMBER if cluster else None,
             filters=[holds for asked in kind.filters if (holds := asked(request)) is not None],
         )
-        found = await self.reader.query(query, timeout=patience(call))
+        found = await self.reader.query(query, call)
         items = await self._views(kind, request.instance, found.items, call, namespace=namespace, cluster=cluster)
         return _reply(method, items=items, pagination=query.window.pagination(found.total))
 
@@ -72,6 +75,7 @@ class Operations:
                     kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
                 ),
             )
+        await self.writes.written(request.instance, kind.resource, created, call)
         return _reply(method, data=as_json(created))
 
     async def update(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
@@ -84,6 +88,7 @@ class Operations:
                 call,
                 lambda writer: replace(reader, kind.resource, wanted, call, namespace=namespace, writer=writer),
             )
+        await self.writes.written(request.instance, kind.resource, replaced, call)
         return _reply(method, data=as_json(replaced))
 
     async def patch(self, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
@@ -107,6 +112,7 @@ class Operations:
                     timeout=patience(call),
                 ),
             )
+        await self.writes.deleted(request.instance, kind.resource, current["metadata"]["uid"], call)
         return Empty()
 
     async def act(self, action: Action, kind: Kind, method: Method, request: Any, call: Call) -> Message[Any]:
@@ -121,12 +127,12 @@ class Operations:
             kind.resource,
             request.name,
             namespace=_namespace(kind, request),
-            timeout=patience(call),
+            call=call,
         )
 
     async def _merge(self, kind: Kind, request: Any, patch: Object, call: Call) -> Object:
         with told_as_mistake():
-            return await self.reach.acting(
+            merged = await self.reach.acting(
                 request.instance,
                 call,
                 lambda client: client.patch(
@@ -138,6 +144,8 @@ class Operations:
                     timeout=patience(call),
                 ),
             )
+        await self.writes.written(request.instance, kind.resource, merged, call)
+        return merged
 
     async def _shown(self, kind: Kind, method: Method, request: Any, obj: Object, call: Call) -> Message[Any]:
         [view] = await self._views(kind, request.instance, [obj], call, namespace=_namespace(kind, request))
@@ -154,9 +162,7 @@ class Operations:
         cluster: str = "",
     ) -> list[Message[Any]]:
         placed = (
-            {}
-            if cluster
-            else await placements(self.reader, kind, instance, objects, namespace=namespace, timeout=patience(call))
+            {} if cluster else await placements(self.reader, kind, instance, objects, namespace=namespace, call=call)
         )
         views = [kind.view(obj, placed.get(obj["metadata"]["uid"], NOWHERE)) for obj in objects]
         if cluster:
@@ -183,16 +189,26 @@ def _namespace(kind: Kind, request: Any) -> str | None:
     return request.namespace if kind.resource.namespaced else None
 
 
+# How the index names these orders. What they leave equal is ordered by `_place` there, and so it is here.
+_SORTS = {SortBy.UNSPECIFIED: Sort.CREATED, SortBy.created_at: Sort.CREATED, SortBy.field_name: Sort.NAME}
+
+
 def _order(kind: Kind) -> Order[Object]:
-    return Order(name=_name, created=_created, keys={SortBy.namespace: _place, **kind.sort_keys})
+    return Order(name=_place, created=_created, keys={SortBy.field_name: _name, **kind.sort_keys})
 
 
-def _name(obj: Object) -> tuple[str, str]:
-    return obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+def _sort(kind: Kind, request: Any) -> Sort | None:
+    return None if request.sort_by in kind.sort_keys else _SORTS.get(request.sort_by, Sort.KEY)
 
 
-def _place(obj: Object) -> tuple[str, str]:
-    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+def _name(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _place(obj: Object) -> str:
+    """As API servers order: the namespace `a-b` before `a`, because of what follows it."""
+    namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+    return f"{namespace}/{name}" if namespace else str(name)
 
 
 def _created(obj: Object) -> str:

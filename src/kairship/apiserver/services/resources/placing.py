@@ -8,20 +8,21 @@ from kairship.apiserver.services.resources.kind import Kind, Placed
 from kairship.apiserver.services.resources.reader import Binding, Reader
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterProviderSummary
 from kairship.kube import Object
+from kairship.rpc.calls import Call
 
 Placements = Mapping[str, Placed]
 """By the uid of the object."""
 
 
 async def placements(
-    reader: Reader, kind: Kind, instance: str, objects: Sequence[Object], *, namespace: str | None, timeout: float
+    reader: Reader, kind: Kind, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call
 ) -> Placements:
     """Nothing for kinds that do not tell."""
     if not kind.is_placed or not objects:
         return {}
     bindings, providers = await asyncio.gather(
-        reader.bindings_of(instance, objects, namespace=namespace, timeout=timeout),
-        reader.providers(instance, timeout=timeout),
+        reader.bindings_of(instance, objects, namespace=namespace, call=call),
+        reader.providers(instance, call),
     )
     return {uid: placed(binding, providers) for uid, binding in bindings.items()}
 

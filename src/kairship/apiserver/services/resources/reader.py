@@ -1,4 +1,4 @@
-"""Where services read objects from: now an instance itself (`live_reader`), later the index."""
+"""Where services read objects from: the index (`index_reader`), or the instance itself (`live_reader`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,10 @@ from typing import Any, Protocol
 import msgspec
 
 from kairship.apiserver.services.resources.kind import Predicate
+from kairship.index import Sort
 from kairship.kube import Object, Resource
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import ResourceExhausted
 from kairship.rpc.listing import Window
 from kairship.rpc.sight import Visible
 
@@ -23,6 +26,8 @@ class Query:
     window: Window
     key: Callable[[Object], Any]
     """What it is sorted by. Total: no two objects have the same."""
+    sort: Sort | None = None
+    """The same order as the index names it; None for one that only `key` knows."""
     descending: bool = False
     namespace: str | None = None
     """None for all."""
@@ -86,21 +91,74 @@ class Binding(msgspec.Struct, frozen=True):
         return found | {each.cluster_name: each.applied for each in self.status.aggregated_status or ()}
 
 
+class _ClusterSpec(msgspec.Struct, frozen=True):
+    provider: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Member(msgspec.Struct, frozen=True):
+    """The part of a Cluster of Karmada that tells who runs it."""
+
+    metadata: _Named
+    spec: _ClusterSpec = _ClusterSpec()
+
+
+MOST = 5000
+"""So many objects a list can return at once, or reach by its pages."""
+
+
+def refuse_too_many(query: Query, total: int) -> None:
+    """Raises `ResourceExhausted` if a list wants more than there may be."""
+    if total > MOST and (query.window.end or MOST) >= MOST:
+        raise ResourceExhausted(
+            f"there are more than {MOST} {query.resource.plural}: ask for smaller pages, for one "
+            "namespace or for part of a name"
+        )
+
+
+def fits(obj: Object, query: Query) -> bool:
+    # Items of a list come without the two.
+    obj.setdefault("apiVersion", query.resource.api_version)
+    obj.setdefault("kind", query.resource.kind)
+    if query.resource.namespaced and not query.visible.includes(obj["metadata"]["namespace"]):
+        return False
+    return query.name_contains in obj["metadata"]["name"] and all(holds(obj) for holds in query.filters)
+
+
+def binding_name(name: str, kind: str) -> str:
+    """The name that Karmada gives to the binding of an object."""
+    return f"{name}-{kind}".lower().replace(":", ".")
+
+
 class Reader(Protocol):
-    async def get(
-        self, instance: str, resource: Resource, name: str, *, namespace: str | None, timeout: float
-    ) -> Object:
+    """Each read notes in the call how old it may be."""
+
+    async def get(self, instance: str, resource: Resource, name: str, *, namespace: str | None, call: Call) -> Object:
         """Raises `kube.NotFound`."""
         ...
 
-    async def query(self, query: Query, *, timeout: float) -> Found: ...
+    async def query(self, query: Query, call: Call) -> Found: ...
 
     async def bindings_of(
-        self, instance: str, objects: Sequence[Object], *, namespace: str | None, timeout: float
+        self, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call
     ) -> Mapping[str, Binding]:
         """The bindings of objects of one kind, by the uids of the objects. `namespace` is the one that all are in."""
         ...
 
-    async def providers(self, instance: str, *, timeout: float) -> Mapping[str, str]:
+    async def providers(self, instance: str, call: Call) -> Mapping[str, str]:
         """Who runs the member clusters, by their names."""
         ...
+
+
+class Writes(Protocol):
+    """Told of every write before the writer is answered: its next read has to show it."""
+
+    async def written(self, instance: str, resource: Resource, obj: Object, call: Call) -> None: ...
+
+    async def deleted(self, instance: str, resource: Resource, uid: str, call: Call) -> None: ...
+
+    async def several(self, instance: str, resources: Sequence[Resource], call: Call) -> None:
+        """Of these kinds, objects that nobody counts: for a while the caller reads them from the instance."""

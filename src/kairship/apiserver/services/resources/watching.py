@@ -106,7 +106,7 @@ class Following:
         found = [each for each in found if each.spec.resource.kind == self._kind.resource.kind]
         if not found:
             return moved
-        providers = await self._operations.reader.providers(self._instance, timeout=patience(self._call))
+        providers = await self._operations.reader.providers(self._instance, self._call)
         for binding in found:
             place = (binding.spec.resource.namespace, binding.spec.resource.name)
             shown = placed(binding, providers)
@@ -120,8 +120,9 @@ class Following:
             return None
         namespace, name = place
         try:
-            obj = await self._operations.reader.get(
-                self._instance, self._kind.resource, name, namespace=namespace, timeout=patience(self._call)
+            # Not from the reader: the index may be older than what this watch has told already.
+            obj = await self._operations.reach.instance(self._instance).get(
+                self._kind.resource, name, namespace=namespace, timeout=patience(self._call)
             )
         except NotFound:
             return None

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kairship/kpanda/v1alpha1/search.proto.
  */
 export const file_kairship_kpanda_v1alpha1_search: GenFile = /*@__PURE__*/
-  fileDesc("CiVrYWlyc2hpcC9rcGFuZGEvdjFhbHBoYTEvc2VhcmNoLnByb3RvEhhrYWlyc2hpcC5rcGFuZGEudjFhbHBoYTEilgEKFFNlYXJjaE9iamVjdHNSZXF1ZXN0Eg0KBXF1ZXJ5GAEgASgJEhAKCGluc3RhbmNlGAIgAygJEg8KB2NsdXN0ZXIYAyADKAkSDAoEa2luZBgEIAMoCRIRCgluYW1lc3BhY2UYBSABKAkSDQoFbGltaXQYBiABKAUSDQoFYWZ0ZXIYByABKAkSDQoFY291bnQYCCABKAgimAIKFVNlYXJjaE9iamVjdHNSZXNwb25zZRIsCgVpdGVtcxgBIAMoCzIdLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5IaXQSDAoEbmV4dBgCIAEoCRINCgV0b3RhbBgDIAEoAxI0CgVraW5kcxgEIAMoCzIlLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5TZWFyY2hDb3VudBI3CghjbHVzdGVycxgFIAMoCzIlLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5TZWFyY2hDb3VudBIYChBhZ2VfbWlsbGlzZWNvbmRzGAYgASgDEisKBGdhcHMYByADKAsyHS5rYWlyc2hpcC5rcGFuZGEudjFhbHBoYTEuR2FwItwBCgNIaXQSEAoIaW5zdGFuY2UYASABKAkSDwoHY2x1c3RlchgCIAEoCRINCgVncm91cBgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEgwKBGtpbmQYBSABKAkSEAoIcmVzb3VyY2UYBiABKAkSEQoJbmFtZXNwYWNlGAcgASgJEgwKBG5hbWUYCCABKAkSCwoDdWlkGAkgASgJEhIKCmNyZWF0ZWRfYXQYCiABKAMSMAoHbWF0Y2hlcxgLIAMoCzIfLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5NYXRjaCJYCgVNYXRjaBIMCgR3b3JkGAEgASgJEjMKBHBhcnQYAiABKA4yJS5rYWlyc2hpcC5rcGFuZGEudjFhbHBoYTEuTWF0Y2hlZFBhcnQSDAoEdGV4dBgDIAEoCSIqCgtTZWFyY2hDb3VudBIMCgRuYW1lGAEgASgJEg0KBWNvdW50GAIgASgDIiYKA0dhcBIPCgdjbHVzdGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSqlAQoLTWF0Y2hlZFBhcnQSHAoYTUFUQ0hFRF9QQVJUX1VOU1BFQ0lGSUVEEAASFQoRTUFUQ0hFRF9QQVJUX05BTUUQARIVChFNQVRDSEVEX1BBUlRfS0lORBACEhoKFk1BVENIRURfUEFSVF9OQU1FU1BBQ0UQAxIWChJNQVRDSEVEX1BBUlRfTEFCRUwQBBIWChJNQVRDSEVEX1BBUlRfSU1BR0UQBTLFAQoGU2VhcmNoEroBCg1TZWFyY2hPYmplY3RzEi4ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLlNlYXJjaE9iamVjdHNSZXF1ZXN0Gi8ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLlNlYXJjaE9iamVjdHNSZXNwb25zZSJIis4YEWtwYW5kYS5zZWFyY2guZ2V0kM4YAZjOGAGgzhgBgtPkkwIhEh8vYXBpcy9rcGFuZGEuaW8vdjFhbHBoYTEvc2VhcmNoYgZwcm90bzM", [file_google_api_annotations, file_kairship_api_v1_access]);
+  fileDesc("CiVrYWlyc2hpcC9rcGFuZGEvdjFhbHBoYTEvc2VhcmNoLnByb3RvEhhrYWlyc2hpcC5rcGFuZGEudjFhbHBoYTEilgEKFFNlYXJjaE9iamVjdHNSZXF1ZXN0Eg0KBXF1ZXJ5GAEgASgJEhAKCGluc3RhbmNlGAIgAygJEg8KB2NsdXN0ZXIYAyADKAkSDAoEa2luZBgEIAMoCRIRCgluYW1lc3BhY2UYBSABKAkSDQoFbGltaXQYBiABKAUSDQoFYWZ0ZXIYByABKAkSDQoFY291bnQYCCABKAgiWQoTV2F0Y2hPYmplY3RzUmVxdWVzdBIQCghpbnN0YW5jZRgBIAMoCRIPCgdjbHVzdGVyGAIgAygJEgwKBGtpbmQYAyADKAkSEQoJbmFtZXNwYWNlGAQgASgJIn0KFFdhdGNoT2JqZWN0c1Jlc3BvbnNlEjYKBmNoYW5nZRgBIAEoDjImLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5PYmplY3RDaGFuZ2USLQoGb2JqZWN0GAIgASgLMh0ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLkhpdCKYAgoVU2VhcmNoT2JqZWN0c1Jlc3BvbnNlEiwKBWl0ZW1zGAEgAygLMh0ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLkhpdBIMCgRuZXh0GAIgASgJEg0KBXRvdGFsGAMgASgDEjQKBWtpbmRzGAQgAygLMiUua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLlNlYXJjaENvdW50EjcKCGNsdXN0ZXJzGAUgAygLMiUua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLlNlYXJjaENvdW50EhgKEGFnZV9taWxsaXNlY29uZHMYBiABKAMSKwoEZ2FwcxgHIAMoCzIdLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5HYXAi3AEKA0hpdBIQCghpbnN0YW5jZRgBIAEoCRIPCgdjbHVzdGVyGAIgASgJEg0KBWdyb3VwGAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDAoEa2luZBgFIAEoCRIQCghyZXNvdXJjZRgGIAEoCRIRCgluYW1lc3BhY2UYByABKAkSDAoEbmFtZRgIIAEoCRILCgN1aWQYCSABKAkSEgoKY3JlYXRlZF9hdBgKIAEoAxIwCgdtYXRjaGVzGAsgAygLMh8ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLk1hdGNoIlgKBU1hdGNoEgwKBHdvcmQYASABKAkSMwoEcGFydBgCIAEoDjIlLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5NYXRjaGVkUGFydBIMCgR0ZXh0GAMgASgJIioKC1NlYXJjaENvdW50EgwKBG5hbWUYASABKAkSDQoFY291bnQYAiABKAMiJgoDR2FwEg8KB2NsdXN0ZXIYASABKAkSDgoGcmVhc29uGAIgASgJKpQBCgxPYmplY3RDaGFuZ2USHQoZT0JKRUNUX0NIQU5HRV9VTlNQRUNJRklFRBAAEhcKE09CSkVDVF9DSEFOR0VfQkVHQU4QARIZChVPQkpFQ1RfQ0hBTkdFX0NIQU5HRUQQAhIZChVPQkpFQ1RfQ0hBTkdFX0RFTEVURUQQAxIWChJPQkpFQ1RfQ0hBTkdFX01BTlkQBCqlAQoLTWF0Y2hlZFBhcnQSHAoYTUFUQ0hFRF9QQVJUX1VOU1BFQ0lGSUVEEAASFQoRTUFUQ0hFRF9QQVJUX05BTUUQARIVChFNQVRDSEVEX1BBUlRfS0lORBACEhoKFk1BVENIRURfUEFSVF9OQU1FU1BBQ0UQAxIWChJNQVRDSEVEX1BBUlRfTEFCRUwQBBIWChJNQVRDSEVEX1BBUlRfSU1BR0UQBTKHAwoGU2VhcmNoEroBCg1TZWFyY2hPYmplY3RzEi4ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLlNlYXJjaE9iamVjdHNSZXF1ZXN0Gi8ua2FpcnNoaXAua3BhbmRhLnYxYWxwaGExLlNlYXJjaE9iamVjdHNSZXNwb25zZSJIis4YEWtwYW5kYS5zZWFyY2guZ2V0kM4YAZjOGAGgzhgBgtPkkwIhEh8vYXBpcy9rcGFuZGEuaW8vdjFhbHBoYTEvc2VhcmNoEr8BCgxXYXRjaE9iamVjdHMSLS5rYWlyc2hpcC5rcGFuZGEudjFhbHBoYTEuV2F0Y2hPYmplY3RzUmVxdWVzdBouLmthaXJzaGlwLmtwYW5kYS52MWFscGhhMS5XYXRjaE9iamVjdHNSZXNwb25zZSJOis4YEWtwYW5kYS5zZWFyY2guZ2V0kM4YAZjOGAGgzhgBgtPkkwInEiUvYXBpcy9rcGFuZGEuaW8vdjFhbHBoYTEvc2VhcmNoOndhdGNoMAFiBnByb3RvMw", [file_google_api_annotations, file_kairship_api_v1_access]);
 
 /**
  * What to look for, and where.
@@ -87,6 +87,75 @@ export const SearchObjectsRequestSchema: GenMessage<SearchObjectsRequest> = /*@_
   messageDesc(file_kairship_kpanda_v1alpha1_search, 0);
 
 /**
+ * What to follow.
+ *
+ * @generated from message kairship.kpanda.v1alpha1.WatchObjectsRequest
+ */
+export type WatchObjectsRequest = Message<"kairship.kpanda.v1alpha1.WatchObjectsRequest"> & {
+  /**
+   * Only in these instances; empty for all.
+   *
+   * @generated from field: repeated string instance = 1;
+   */
+  instance: string[];
+
+  /**
+   * Only in these clusters; empty for all, the instances themselves included.
+   *
+   * @generated from field: repeated string cluster = 2;
+   */
+  cluster: string[];
+
+  /**
+   * Only these kinds, each as its plural and its group: `deployments.apps`, `pods`.
+   *
+   * @generated from field: repeated string kind = 3;
+   */
+  kind: string[];
+
+  /**
+   * Only in this namespace.
+   *
+   * @generated from field: string namespace = 4;
+   */
+  namespace: string;
+};
+
+/**
+ * Describes the message kairship.kpanda.v1alpha1.WatchObjectsRequest.
+ * Use `create(WatchObjectsRequestSchema)` to create a new message.
+ */
+export const WatchObjectsRequestSchema: GenMessage<WatchObjectsRequest> = /*@__PURE__*/
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 1);
+
+/**
+ * Something happened.
+ *
+ * @generated from message kairship.kpanda.v1alpha1.WatchObjectsResponse
+ */
+export type WatchObjectsResponse = Message<"kairship.kpanda.v1alpha1.WatchObjectsResponse"> & {
+  /**
+   * @generated from field: kairship.kpanda.v1alpha1.ObjectChange change = 1;
+   */
+  change: ObjectChange;
+
+  /**
+   * The object, by its names; it may have changed again since. Empty when it began. With the cluster alone, everything in
+   * it has to be looked at again; with the kind but no name, everything of that kind.
+   *
+   * @generated from field: kairship.kpanda.v1alpha1.Hit object = 2;
+   */
+  object?: Hit | undefined;
+};
+
+/**
+ * Describes the message kairship.kpanda.v1alpha1.WatchObjectsResponse.
+ * Use `create(WatchObjectsResponseSchema)` to create a new message.
+ */
+export const WatchObjectsResponseSchema: GenMessage<WatchObjectsResponse> = /*@__PURE__*/
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 2);
+
+/**
  * What was found.
  *
  * @generated from message kairship.kpanda.v1alpha1.SearchObjectsResponse
@@ -145,7 +214,7 @@ export type SearchObjectsResponse = Message<"kairship.kpanda.v1alpha1.SearchObje
  * Use `create(SearchObjectsResponseSchema)` to create a new message.
  */
 export const SearchObjectsResponseSchema: GenMessage<SearchObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_kairship_kpanda_v1alpha1_search, 1);
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 3);
 
 /**
  * An object that was found.
@@ -226,7 +295,7 @@ export type Hit = Message<"kairship.kpanda.v1alpha1.Hit"> & {
  * Use `create(HitSchema)` to create a new message.
  */
 export const HitSchema: GenMessage<Hit> = /*@__PURE__*/
-  messageDesc(file_kairship_kpanda_v1alpha1_search, 2);
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 4);
 
 /**
  * Where a word was found.
@@ -259,7 +328,7 @@ export type Match = Message<"kairship.kpanda.v1alpha1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_kairship_kpanda_v1alpha1_search, 3);
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 5);
 
 /**
  * How many were found of one kind, or in one cluster.
@@ -285,7 +354,7 @@ export type SearchCount = Message<"kairship.kpanda.v1alpha1.SearchCount"> & {
  * Use `create(SearchCountSchema)` to create a new message.
  */
 export const SearchCountSchema: GenMessage<SearchCount> = /*@__PURE__*/
-  messageDesc(file_kairship_kpanda_v1alpha1_search, 4);
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 6);
 
 /**
  * A cluster of which something may be missing.
@@ -311,7 +380,53 @@ export type Gap = Message<"kairship.kpanda.v1alpha1.Gap"> & {
  * Use `create(GapSchema)` to create a new message.
  */
 export const GapSchema: GenMessage<Gap> = /*@__PURE__*/
-  messageDesc(file_kairship_kpanda_v1alpha1_search, 5);
+  messageDesc(file_kairship_kpanda_v1alpha1_search, 7);
+
+/**
+ * What happened to an object.
+ *
+ * @generated from enum kairship.kpanda.v1alpha1.ObjectChange
+ */
+export enum ObjectChange {
+  /**
+   * @generated from enum value: OBJECT_CHANGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Changes are told from here on.
+   *
+   * @generated from enum value: OBJECT_CHANGE_BEGAN = 1;
+   */
+  BEGAN = 1,
+
+  /**
+   * It is new, or has changed.
+   *
+   * @generated from enum value: OBJECT_CHANGE_CHANGED = 2;
+   */
+  CHANGED = 2,
+
+  /**
+   * It is gone.
+   *
+   * @generated from enum value: OBJECT_CHANGE_DELETED = 3;
+   */
+  DELETED = 3,
+
+  /**
+   * More has changed than can be told one by one: look again.
+   *
+   * @generated from enum value: OBJECT_CHANGE_MANY = 4;
+   */
+  MANY = 4,
+}
+
+/**
+ * Describes the enum kairship.kpanda.v1alpha1.ObjectChange.
+ */
+export const ObjectChangeSchema: GenEnum<ObjectChange> = /*@__PURE__*/
+  enumDesc(file_kairship_kpanda_v1alpha1_search, 0);
 
 /**
  * The part of an object that a word was found in. Earlier ones rank higher.
@@ -364,7 +479,7 @@ export enum MatchedPart {
  * Describes the enum kairship.kpanda.v1alpha1.MatchedPart.
  */
 export const MatchedPartSchema: GenEnum<MatchedPart> = /*@__PURE__*/
-  enumDesc(file_kairship_kpanda_v1alpha1_search, 0);
+  enumDesc(file_kairship_kpanda_v1alpha1_search, 1);
 
 /**
  * Search, as a person types. What the caller may not see is neither found nor counted.
@@ -382,6 +497,17 @@ export const Search: GenService<{
     methodKind: "unary";
     input: typeof SearchObjectsRequestSchema;
     output: typeof SearchObjectsResponseSchema;
+  },
+  /**
+   * Follows what changes from now on, in all instances and clusters that the caller can see. The first message says that
+   * it has begun: what was there before is found by a search after that.
+   *
+   * @generated from rpc kairship.kpanda.v1alpha1.Search.WatchObjects
+   */
+  watchObjects: {
+    methodKind: "server_streaming";
+    input: typeof WatchObjectsRequestSchema;
+    output: typeof WatchObjectsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_kairship_kpanda_v1alpha1_search, 0);

@@ -110,6 +110,101 @@ class SearchObjectsRequest(Message[_SearchObjectsRequestFields]):
         after: str
         count: bool
 
+_WatchObjectsRequestFields: TypeAlias = Literal["instance", "cluster", "kind", "namespace"]
+
+class WatchObjectsRequest(Message[_WatchObjectsRequestFields]):
+    """
+    What to follow.
+
+    ```proto
+    message kairship.kpanda.v1alpha1.WatchObjectsRequest
+    ```
+
+    Attributes:
+        instance:
+            Only in these instances; empty for all.
+
+            ```proto
+            repeated string instance = 1;
+            ```
+        cluster:
+            Only in these clusters; empty for all, the instances themselves included.
+
+            ```proto
+            repeated string cluster = 2;
+            ```
+        kind:
+            Only these kinds, each as its plural and its group: `deployments.apps`, `pods`.
+
+            ```proto
+            repeated string kind = 3;
+            ```
+        namespace:
+            Only in this namespace.
+
+            ```proto
+            string namespace = 4;
+            ```
+    """
+
+    __slots__ = ("instance", "cluster", "kind", "namespace")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            instance: list[str] | None = None,
+            cluster: list[str] | None = None,
+            kind: list[str] | None = None,
+            namespace: str = "",
+        ) -> None:
+            pass
+
+        instance: list[str]
+        cluster: list[str]
+        kind: list[str]
+        namespace: str
+
+_WatchObjectsResponseFields: TypeAlias = Literal["change", "object"]
+
+class WatchObjectsResponse(Message[_WatchObjectsResponseFields]):
+    """
+    Something happened.
+
+    ```proto
+    message kairship.kpanda.v1alpha1.WatchObjectsResponse
+    ```
+
+    Attributes:
+        change:
+            ```proto
+            kairship.kpanda.v1alpha1.ObjectChange change = 1;
+            ```
+        object:
+            The object, by its names; it may have changed again since. Empty when it began. With the cluster alone, everything in
+            it has to be looked at again; with the kind but no name, everything of that kind.
+
+            ```proto
+            optional kairship.kpanda.v1alpha1.Hit object = 2;
+            ```
+    """
+
+    __slots__ = ("change", "object")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            change: ObjectChange | None = None,
+            object: Hit | None = None,
+        ) -> None:
+            pass
+
+        change: ObjectChange
+        object: Hit | None
+
 _SearchObjectsResponseFields: TypeAlias = Literal["items", "next", "total", "kinds", "clusters", "age_milliseconds", "gaps"]
 
 class SearchObjectsResponse(Message[_SearchObjectsResponseFields]):
@@ -412,6 +507,51 @@ class Gap(Message[_GapFields]):
         cluster: str
         reason: str
 
+class ObjectChange(Enum):
+    """
+    What happened to an object.
+
+    ```proto
+    enum kairship.kpanda.v1alpha1.ObjectChange
+    ```
+
+    Attributes:
+        UNSPECIFIED:
+            ```proto
+            OBJECT_CHANGE_UNSPECIFIED = 0
+            ```
+        BEGAN:
+            Changes are told from here on.
+
+            ```proto
+            OBJECT_CHANGE_BEGAN = 1
+            ```
+        CHANGED:
+            It is new, or has changed.
+
+            ```proto
+            OBJECT_CHANGE_CHANGED = 2
+            ```
+        DELETED:
+            It is gone.
+
+            ```proto
+            OBJECT_CHANGE_DELETED = 3
+            ```
+        MANY:
+            More has changed than can be told one by one: look again.
+
+            ```proto
+            OBJECT_CHANGE_MANY = 4
+            ```
+    """
+
+    UNSPECIFIED = 0
+    BEGAN = 1
+    CHANGED = 2
+    DELETED = 3
+    MANY = 4
+
 class MatchedPart(Enum):
     """
     The part of an object that a word was found in. Earlier ones rank higher.
@@ -466,7 +606,7 @@ class MatchedPart(Enum):
 
 
 _DESC = file_desc(
-    b'\n%kairship/kpanda/v1alpha1/search.proto\x12\x18kairship.kpanda.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto"\xb6\x02\n\x14SearchObjectsRequest\x12 \n\x05query\x18\x01 \x01(\tR\x05queryB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12,\n\x08instance\x18\x02 \x03(\tR\x08instanceB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x88\xce\x18\x01\x12*\n\x07cluster\x18\x03 \x03(\tR\x07clusterB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x88\xce\x18\x01\x12$\n\x04kind\x18\x04 \x03(\tR\x04kindB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x90\xce\x18\x01\x12%\n\tnamespace\x18\x05 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?\x12\x1f\n\x05limit\x18\x06 \x01(\x05R\x05limitB\t\xbaH\x06\x1a\x04\x18d(\x00\x12\x1e\n\x05after\x18\x07 \x01(\tR\x05afterB\x08\xbaH\x05r\x03\x18\x80\x10\x12\x14\n\x05count\x18\x08 \x01(\x08R\x05count"\xd4\x02\n\x15SearchObjectsResponse\x123\n\x05items\x18\x01 \x03(\x0b2\x1d.kairship.kpanda.v1alpha1.HitR\x05items\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next\x12\x14\n\x05total\x18\x03 \x01(\x03R\x05total\x12;\n\x05kinds\x18\x04 \x03(\x0b2%.kairship.kpanda.v1alpha1.SearchCountR\x05kinds\x12A\n\x08clusters\x18\x05 \x03(\x0b2%.kairship.kpanda.v1alpha1.SearchCountR\x08clusters\x12)\n\x10age_milliseconds\x18\x06 \x01(\x03R\x0fageMilliseconds\x121\n\x04gaps\x18\x07 \x03(\x0b2\x1d.kairship.kpanda.v1alpha1.GapR\x04gaps"\xb9\x02\n\x03Hit\x12\x1a\n\x08instance\x18\x01 \x01(\tR\x08instance\x12\x18\n\x07cluster\x18\x02 \x01(\tR\x07cluster\x12\x14\n\x05group\x18\x03 \x01(\tR\x05group\x12\x18\n\x07version\x18\x04 \x01(\tR\x07version\x12\x12\n\x04kind\x18\x05 \x01(\tR\x04kind\x12\x1a\n\x08resource\x18\x06 \x01(\tR\x08resource\x12\x1c\n\tnamespace\x18\x07 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x08 \x01(\tR\x04name\x12\x10\n\x03uid\x18\t \x01(\tR\x03uid\x12\x1d\n\ncreated_at\x18\n \x01(\x03R\tcreatedAt\x129\n\x07matches\x18\x0b \x03(\x0b2\x1f.kairship.kpanda.v1alpha1.MatchR\x07matches"j\n\x05Match\x12\x12\n\x04word\x18\x01 \x01(\tR\x04word\x129\n\x04part\x18\x02 \x01(\x0e2%.kairship.kpanda.v1alpha1.MatchedPartR\x04part\x12\x12\n\x04text\x18\x03 \x01(\tR\x04text"7\n\x0bSearchCount\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05count\x18\x02 \x01(\x03R\x05count"7\n\x03Gap\x12\x18\n\x07cluster\x18\x01 \x01(\tR\x07cluster\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason*\xa5\x01\n\x0bMatchedPart\x12\x1c\n\x18MATCHED_PART_UNSPECIFIED\x10\x00\x12\x15\n\x11MATCHED_PART_NAME\x10\x01\x12\x15\n\x11MATCHED_PART_KIND\x10\x02\x12\x1a\n\x16MATCHED_PART_NAMESPACE\x10\x03\x12\x16\n\x12MATCHED_PART_LABEL\x10\x04\x12\x16\n\x12MATCHED_PART_IMAGE\x10\x052\xc5\x01\n\x06Search\x12\xba\x01\n\rSearchObjects\x12..kairship.kpanda.v1alpha1.SearchObjectsRequest\x1a/.kairship.kpanda.v1alpha1.SearchObjectsResponse"H\x8a\xce\x18\x11kpanda.search.get\x90\xce\x18\x01\x98\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02!\x12\x1f/apis/kpanda.io/v1alpha1/searchb\x06proto3',
+    b'\n%kairship/kpanda/v1alpha1/search.proto\x12\x18kairship.kpanda.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto"\xb6\x02\n\x14SearchObjectsRequest\x12 \n\x05query\x18\x01 \x01(\tR\x05queryB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12,\n\x08instance\x18\x02 \x03(\tR\x08instanceB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x88\xce\x18\x01\x12*\n\x07cluster\x18\x03 \x03(\tR\x07clusterB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x88\xce\x18\x01\x12$\n\x04kind\x18\x04 \x03(\tR\x04kindB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x90\xce\x18\x01\x12%\n\tnamespace\x18\x05 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?\x12\x1f\n\x05limit\x18\x06 \x01(\x05R\x05limitB\t\xbaH\x06\x1a\x04\x18d(\x00\x12\x1e\n\x05after\x18\x07 \x01(\tR\x05afterB\x08\xbaH\x05r\x03\x18\x80\x10\x12\x14\n\x05count\x18\x08 \x01(\x08R\x05count"\xbc\x01\n\x13WatchObjectsRequest\x12,\n\x08instance\x18\x01 \x03(\tR\x08instanceB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x88\xce\x18\x01\x12*\n\x07cluster\x18\x02 \x03(\tR\x07clusterB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x88\xce\x18\x01\x12$\n\x04kind\x18\x03 \x03(\tR\x04kindB\x10\xbaH\r\x92\x01\n\x10d"\x06r\x04\x90\xce\x18\x01\x12%\n\tnamespace\x18\x04 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?"\x8d\x01\n\x14WatchObjectsResponse\x12>\n\x06change\x18\x01 \x01(\x0e2&.kairship.kpanda.v1alpha1.ObjectChangeR\x06change\x125\n\x06object\x18\x02 \x01(\x0b2\x1d.kairship.kpanda.v1alpha1.HitR\x06object"\xd4\x02\n\x15SearchObjectsResponse\x123\n\x05items\x18\x01 \x03(\x0b2\x1d.kairship.kpanda.v1alpha1.HitR\x05items\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next\x12\x14\n\x05total\x18\x03 \x01(\x03R\x05total\x12;\n\x05kinds\x18\x04 \x03(\x0b2%.kairship.kpanda.v1alpha1.SearchCountR\x05kinds\x12A\n\x08clusters\x18\x05 \x03(\x0b2%.kairship.kpanda.v1alpha1.SearchCountR\x08clusters\x12)\n\x10age_milliseconds\x18\x06 \x01(\x03R\x0fageMilliseconds\x121\n\x04gaps\x18\x07 \x03(\x0b2\x1d.kairship.kpanda.v1alpha1.GapR\x04gaps"\xb9\x02\n\x03Hit\x12\x1a\n\x08instance\x18\x01 \x01(\tR\x08instance\x12\x18\n\x07cluster\x18\x02 \x01(\tR\x07cluster\x12\x14\n\x05group\x18\x03 \x01(\tR\x05group\x12\x18\n\x07version\x18\x04 \x01(\tR\x07version\x12\x12\n\x04kind\x18\x05 \x01(\tR\x04kind\x12\x1a\n\x08resource\x18\x06 \x01(\tR\x08resource\x12\x1c\n\tnamespace\x18\x07 \x01(\tR\tnamespace\x12\x12\n\x04name\x18\x08 \x01(\tR\x04name\x12\x10\n\x03uid\x18\t \x01(\tR\x03uid\x12\x1d\n\ncreated_at\x18\n \x01(\x03R\tcreatedAt\x129\n\x07matches\x18\x0b \x03(\x0b2\x1f.kairship.kpanda.v1alpha1.MatchR\x07matches"j\n\x05Match\x12\x12\n\x04word\x18\x01 \x01(\tR\x04word\x129\n\x04part\x18\x02 \x01(\x0e2%.kairship.kpanda.v1alpha1.MatchedPartR\x04part\x12\x12\n\x04text\x18\x03 \x01(\tR\x04text"7\n\x0bSearchCount\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05count\x18\x02 \x01(\x03R\x05count"7\n\x03Gap\x12\x18\n\x07cluster\x18\x01 \x01(\tR\x07cluster\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason*\x94\x01\n\x0cObjectChange\x12\x1d\n\x19OBJECT_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13OBJECT_CHANGE_BEGAN\x10\x01\x12\x19\n\x15OBJECT_CHANGE_CHANGED\x10\x02\x12\x19\n\x15OBJECT_CHANGE_DELETED\x10\x03\x12\x16\n\x12OBJECT_CHANGE_MANY\x10\x04*\xa5\x01\n\x0bMatchedPart\x12\x1c\n\x18MATCHED_PART_UNSPECIFIED\x10\x00\x12\x15\n\x11MATCHED_PART_NAME\x10\x01\x12\x15\n\x11MATCHED_PART_KIND\x10\x02\x12\x1a\n\x16MATCHED_PART_NAMESPACE\x10\x03\x12\x16\n\x12MATCHED_PART_LABEL\x10\x04\x12\x16\n\x12MATCHED_PART_IMAGE\x10\x052\x87\x03\n\x06Search\x12\xba\x01\n\rSearchObjects\x12..kairship.kpanda.v1alpha1.SearchObjectsRequest\x1a/.kairship.kpanda.v1alpha1.SearchObjectsResponse"H\x8a\xce\x18\x11kpanda.search.get\x90\xce\x18\x01\x98\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02!\x12\x1f/apis/kpanda.io/v1alpha1/search\x12\xbf\x01\n\x0cWatchObjects\x12-.kairship.kpanda.v1alpha1.WatchObjectsRequest\x1a..kairship.kpanda.v1alpha1.WatchObjectsResponse"N\x8a\xce\x18\x11kpanda.search.get\x90\xce\x18\x01\x98\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02\'\x12%/apis/kpanda.io/v1alpha1/search:watch0\x01b\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),
@@ -475,11 +615,14 @@ _DESC = file_desc(
     ],
     {
         "SearchObjectsRequest": SearchObjectsRequest,
+        "WatchObjectsRequest": WatchObjectsRequest,
+        "WatchObjectsResponse": WatchObjectsResponse,
         "SearchObjectsResponse": SearchObjectsResponse,
         "Hit": Hit,
         "Match": Match,
         "SearchCount": SearchCount,
         "Gap": Gap,
+        "ObjectChange": ObjectChange,
         "MatchedPart": MatchedPart,
     },
 )

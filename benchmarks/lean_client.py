@@ -1,0 +1,102 @@
+"""A client that costs next to nothing, so that what is measured is the server: one TLS connection, blocking, HTTP/1.1.
+
+A reply is timed to its last byte. Chunks are put together and decompressed after that, to look at what came.
+"""
+
+import gzip
+import socket
+import ssl
+import time
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+_TIMEOUT = 120.0
+_ROOM = 1 << 20
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
+_LAST_WORDS = 2048
+"""Enough for the bookmark that ends the beginning of a watch: what is looked for is in the last bytes of a read."""
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    seconds: float
+
+
+class LeanClient:
+    def __init__(self, url: str, tls: ssl.SSLContext, headers: dict[str, str]) -> None:
+        place = urlsplit(url)
+        self._address = (place.hostname or "", place.port or 443)
+        self._tls = tls
+        given = {"Host": place.netloc, **headers}
+        self._headers = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+        self._room = memoryview(bytearray(_ROOM))
+        self._socket: ssl.SSLSocket | None = None
+
+    def get(self, path: str, *, until: bytes = b"", keep: bool = False) -> Answer:
+        """The whole reply, or as much of it as ends with `until`. Its body only if it is to be kept."""
+        connected = self._connected()
+        began = time.perf_counter()
+        connected.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
+        received = b""
+        while (head := received.find(b"\r\n\r\n")) < 0:
+            received += self._receive(connected)
+        status, headers = _head(received[:head])
+        length = int(headers.get("content-length", "-1"))
+        received = received[head + 4 :]
+        kept, size, tail = [received] if keep else [], len(received), received
+        last = until or _LAST_CHUNK
+        while size < length if length >= 0 else last not in tail:
+            piece = self._receive(connected)
+            size += len(piece)
+            tail = tail[-len(last) :] + bytes(piece[-_LAST_WORDS:])
+            if keep:
+                kept.append(bytes(piece))
+        seconds = time.perf_counter() - began
+        if until:
+            self.close()
+        body = b"".join(kept)
+        if length < 0:
+            body = _unchunked(body)
+        return Answer(status, headers, gzip.decompress(body) if keep and _is_gzip(headers) else body, seconds)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _connected(self) -> ssl.SSLSocket:
+        if self._socket is None:
+            plain = socket.create_connection(self._address, _TIMEOUT)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = self._tls.wrap_socket(plain, server_hostname=self._address[0])
+        return self._socket
+
+    def _receive(self, connected: ssl.SSLSocket) -> memoryview:
+        size = connected.recv_into(self._room)
+        if not size:
+            raise ConnectionError("the server ended the connection")
+        return self._room[:size]
+
+
+def _head(text: bytes) -> tuple[int, dict[str, str]]:
+    first, *lines = text.decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    return int(first.split()[1]), {name.lower(): value.strip() for name, _, value in pairs}
+
+
+def _is_gzip(headers: dict[str, str]) -> bool:
+    return headers.get("content-encoding") == "gzip"
+
+
+def _unchunked(body: bytes) -> bytes:
+    parts, place = [], 0
+    while place < len(body):
+        line = body.find(b"\r\n", place)
+        size = int(body[place:line], 16) if line >= 0 else 0
+        if not size:
+            break
+        parts.append(body[line + 2 : line + 2 + size])
+        place = line + 2 + size + 2
+    return b"".join(parts)

@@ -1,0 +1,120 @@
+"""Whether the index can answer at this moment, for this caller; if not, somebody else has to.
+
+It cannot for a kind that is not being followed, when its collector was not heard of for too long, or when it has not
+arrived at what the caller wrote last. For the caller's own write it waits a little: it is on its way.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+from kairship.index.fields import kind_name
+from kairship.index.records import is_partial
+from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Row, Snapshot
+from kairship.index.writes import WriteLog, has_arrived
+from kairship.kube import Resource
+
+_WAIT_FOR_OWN_WRITE = 0.25
+_POLL = 0.003
+
+
+class PassThrough(Exception):  # noqa: N818 - no error: the cluster answers
+    """The index leaves this request to the cluster; says why."""
+
+
+class Moment(NamedTuple):
+    """A snapshot that may be answered from, and how far it has come with the kind that is asked for."""
+
+    snapshot: Snapshot
+    partition: Partition
+
+
+class Current:
+    """`max_age` is how old the index may be, in seconds, before reads pass through."""
+
+    def __init__(
+        self, index: Index, writes: WriteLog, *, max_age: float = 15.0, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.index = index
+        self.writes = writes
+        self._max_age = max_age
+        self._wall = wall
+
+    async def moment(
+        self,
+        held: AsyncExitStack,
+        cluster: str,
+        resource: Resource,
+        *,
+        caller: str | None,
+        acceptable: Callable[[Partition], None] | None = None,
+    ) -> Moment:
+        """A moment that lasts as long as `held`. Raises `PassThrough`, and so may `acceptable` for a partition.
+
+        Without a caller nobody's own writes are waited for.
+        """
+        kind = kind_name(resource)
+        try:
+            pending = await self.writes.recent(caller, cluster, kind) if caller is not None else []
+            deadline = time.monotonic() + _WAIT_FOR_OWN_WRITE
+            while True:
+                attempt = await held.enter_async_context(AsyncExitStack())
+                snapshot = await attempt.enter_async_context(self.index.snapshot(cluster))
+                partition = self._usable(resource, await snapshot.partition(kind), acceptable)
+                pending = [note for note in pending if not await has_arrived(note, snapshot, partition)]
+                if not pending:
+                    return Moment(snapshot, partition)
+                await attempt.aclose()
+                if time.monotonic() > deadline:
+                    raise PassThrough("the caller's own write has not arrived")
+                await asyncio.sleep(_POLL)
+        except (NoSuchClusterError, BrokenIndexError) as error:
+            raise PassThrough(str(error)) from error
+
+    async def get(
+        self,
+        cluster: str,
+        resource: Resource,
+        key: str,
+        *,
+        caller: str | None,
+        acceptable: Callable[[Partition], None] | None = None,
+    ) -> tuple[Partition, Row | None]:
+        """One object. Raises `PassThrough`."""
+        kind = kind_name(resource)
+        try:
+            if caller is None or not await self.writes.recent(caller, cluster, kind):
+                found, row = await self.index.get(cluster, kind, key)
+                return self._usable(resource, found, acceptable), row
+            async with AsyncExitStack() as held:
+                snapshot, partition = await self.moment(held, cluster, resource, caller=caller, acceptable=acceptable)
+                _, row = await snapshot.get(kind, key)
+                return partition, row
+        except (NoSuchClusterError, BrokenIndexError) as error:
+            raise PassThrough(str(error)) from error
+
+    def age(self, partition: Partition) -> float:
+        """Seconds since this was last known to be up to date."""
+        return max(0.0, self._wall() - partition.heard_at)
+
+    def is_recent(self, age: float) -> bool:
+        return age <= self._max_age
+
+    def _usable(
+        self, resource: Resource, partition: Partition | None, acceptable: Callable[[Partition], None] | None
+    ) -> Partition:
+        if partition is None or not partition.live or partition.resource != resource:
+            raise PassThrough("the kind is not followed at present")
+        if not self.is_recent(self.age(partition)):
+            raise PassThrough("the collector has not been heard of for too long")
+        if acceptable is not None:
+            acceptable(partition)
+        return partition
+
+
+def refuse_partial(resource: Resource) -> None:
+    """Raises `PassThrough` for kinds of which the index has only a part."""
+    if is_partial(kind_name(resource)):
+        raise PassThrough("the index has only a part of these objects")

@@ -1,0 +1,13 @@
+"""What the databases of the index raise."""
+
+
+class NoSuchClusterError(Exception):
+    """The index has nothing of this cluster (yet)."""
+
+
+class BrokenIndexError(Exception):
+    """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""
+
+
+class ReplacedError(BrokenIndexError):
+    """Another process writes this cluster now: whoever is told so has to stop."""

@@ -1,0 +1,64 @@
+"""Points for a chart: slots put together to the step that is asked for. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kairship.index.history.model import COARSE, FINE, Cell, Measure, Slot, Tier
+
+MOST_POINTS = 1000
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A time and its division, as they are answered."""
+
+    since: int
+    until: int
+    step: int
+    tier: Tier
+
+    @classmethod
+    def of(cls, *, since: int, until: int, step: int, now: float) -> "Span":
+        """0 stands for what is not given. The step is a multiple of what is kept, and large enough."""
+        until = min(until or int(now) + 1, int(now) + 1)
+        since = max(since or until - FINE.seconds, int(now) - COARSE.seconds, 0)
+        tier = FINE if since >= now - FINE.seconds - FINE.step else COARSE
+        wanted = max(step, tier.step, -(-(until - since) // MOST_POINTS))
+        return cls(since, until, -(-wanted // tier.step) * tier.step, tier)
+
+
+class Point(msgspec.Struct, frozen=True):
+    time: int
+    value: float
+    least: float
+    most: float
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    step: int
+    series: Mapping[Measure, Sequence[Point]]
+    """Of every measure that was asked for; without points if there was nothing to measure."""
+
+
+def timeline(slots: Iterable[Slot], span: Span, measures: Iterable[Measure]) -> Timeline:
+    wanted = sorted(set(measures) or set(Measure))
+    gathered: dict[Measure, dict[int, Cell]] = {measure: {} for measure in wanted}
+    for slot in slots:
+        end = (slot.begin // span.step + 1) * span.step
+        for measure in wanted:
+            if (cell := slot.cells.get(measure)) is None:
+                continue
+            if (known := gathered[measure].get(end)) is None:
+                gathered[measure][end] = Cell(cell.total, cell.count, cell.least, cell.most)
+            else:
+                known.add(cell)
+    return Timeline(
+        span.step,
+        {
+            measure: [
+                Point(min(end, span.until), cell.total / cell.count, cell.least, cell.most)
+                for end, cell in sorted(cells.items())
+            ]
+            for measure, cells in gathered.items()
+        },
+    )

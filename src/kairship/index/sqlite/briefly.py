@@ -1,0 +1,53 @@
+"""Reads that are over sooner than a thread would have begun with them run on the event loop itself.
+
+A get, and a batch of a list that is walked in its order, touch a few pages, which the system nearly always has in
+memory: microseconds, less than encrypting the same bytes takes. When one of them was slow all the same, the disk is
+asked, and reads go to threads for a while. Nobody waits for a lock here: that, too, is left to a thread.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import apsw
+
+from kairship.index.sqlite.threads import in_thread
+
+T = TypeVar("T")
+
+_SLOW = 0.005
+_PAUSE = 2.0
+BUSY_MS = 2000
+
+
+class Briefly:
+    """Of all connections of a process. Connections are made so that they wait for no lock."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._not_before = 0.0
+
+    async def run(self, db: apsw.Connection, work: Callable[[], T]) -> T:
+        began = self._clock()
+        if began < self._not_before:
+            return await patiently(db, work)
+        try:
+            return work()
+        except apsw.BusyError:
+            return await patiently(db, work)
+        finally:
+            if (ended := self._clock()) - began > _SLOW:
+                self._not_before = ended + _PAUSE
+
+
+async def patiently(db: apsw.Connection, work: Callable[[], T]) -> T:
+    """In a thread, where it may take its time and wait for locks."""
+
+    def waiting() -> T:
+        db.set_busy_timeout(BUSY_MS)
+        try:
+            return work()
+        finally:
+            db.set_busy_timeout(0)
+
+    return await in_thread(waiting)

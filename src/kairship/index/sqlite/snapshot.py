@@ -1,0 +1,165 @@
+"""One cluster at one moment: a transaction of SQLite, which sees the file as it was at its first read."""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from kairship.index.query import Plan
+from kairship.index.search import Hit, Search
+from kairship.index.sqlite.briefly import Briefly, patiently
+from kairship.index.sqlite.emitter import Emitter
+from kairship.index.sqlite.searching import Searching
+from kairship.index.sqlite.statements import each, one, rows
+from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Size
+from kairship.kube import Resource
+
+T = TypeVar("T")
+
+# What is sent is encrypted in pieces of this size: larger ones cost the event loop's TLS more than they save.
+_BATCH_BYTES = 256 * 1024
+_BATCH_ROWS = 1000
+_PARTITION = (
+    "k.resource, k.epoch, k.began, k.revision, k.live, CASE k.live WHEN 1 THEN max(a.at, k.heard) ELSE k.heard END,"
+    " k.begun"
+)
+
+_Found = tuple[Any, ...]
+
+
+class SqliteSnapshot:
+    def __init__(self, db: apsw.Connection, cluster: str, briefly: Briefly) -> None:
+        self._db = db
+        self._cluster = cluster
+        self._briefly = briefly
+
+    async def partition(self, kind: str) -> Partition | None:
+        sql = f"SELECT {_PARTITION} FROM part k, alive a WHERE k.name = ?"  # noqa: S608 - columns from here
+        found = await self._in_brief(lambda: one(self._db, sql, (kind,)))
+        return None if found is None else _partition(*found)
+
+    async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
+        found = await self._in_brief(lambda: point_read(self._db, kind, key))
+        return as_point(self._cluster, kind, key, found)
+
+    async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
+        cluster = self._cluster
+
+        def row(kinds: dict[int, str], found: _Found) -> Row:
+            part, key, value, bare, body = found
+            return Row(cluster, kinds[part], key, value, bool(bare), body)
+
+        async for kinds, batch in self._batches(plan):
+            yield [row(kinds, found) for found in batch]
+
+    async def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
+        async for _, batch in self._batches(plan, bodies_only=True):
+            yield [body for (body,) in batch]
+
+    async def count(self, plan: Plan) -> int:
+        def count() -> int:
+            statement = Emitter(self._db, self._cluster, plan).count()
+            if statement is None:
+                return 0
+            ((number,),) = rows(self._db, *statement)
+            return int(number)
+
+        return await self._at_length(count)
+
+    async def partitions(self) -> list[Partition]:
+        sql = f"SELECT {_PARTITION} FROM part k, alive a"  # noqa: S608 - columns from here
+        return [_partition(*found) for found in await self._in_brief(lambda: rows(self._db, sql))]
+
+    async def search(self, asked: Search) -> list[Hit]:
+        return await self._at_length(lambda: Searching(self._db, self._cluster, asked).page())
+
+    async def search_counts(self, asked: Search) -> dict[str, int]:
+        return await self._at_length(lambda: Searching(self._db, self._cluster, asked).counts())
+
+    async def sizes(self) -> dict[str, Size]:
+        query = (
+            "SELECT k.name, count(o.id), coalesce(sum(length(o.body)), 0)"
+            " FROM part k LEFT JOIN obj o ON o.part = k.id GROUP BY k.id"
+        )
+        found = await self._at_length(lambda: rows(self._db, query))
+        return {kind: Size(objects, size) for kind, objects, size in found}
+
+    async def buried(self, kind: str, uid: str) -> bool:
+        query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"
+        return await self._in_brief(lambda: one(self._db, query, (kind, uid)) is not None)
+
+    async def _batches(
+        self, plan: Plan, *, bodies_only: bool = False
+    ) -> AsyncGenerator[tuple[dict[int, str], list[_Found]]]:
+        def start() -> tuple[dict[int, str], Iterator[_Found], list[_Found], bool]:
+            emitter = Emitter(self._db, self._cluster, plan)
+            statement = emitter.select(bodies_only=bodies_only)
+            found = iter(()) if statement is None else each(self._db, *statement)
+            return emitter.kinds, found, _batch(found), emitter.is_sorted_first
+
+        # Until the first row is there, everything may have to be looked at. From then on rows are fetched as they come.
+        kinds, found, batch, fetched = await (self._in_brief(start) if plan.is_walk else self._at_length(start))
+        run = self._in_brief if fetched or plan.is_walk else self._at_length
+        while batch:
+            yield kinds, batch
+            batch = await run(lambda: _batch(found))
+
+    async def _in_brief(self, work: Callable[[], T]) -> T:
+        with typed_errors():
+            return await self._briefly.run(self._db, work)
+
+    async def _at_length(self, work: Callable[[], T]) -> T:
+        with typed_errors():
+            return await patiently(self._db, work)
+
+
+def point_read(db: apsw.Connection, kind: str, key: str) -> _Found | None:
+    """A partition and one of its objects in one statement, which is a moment by itself."""
+    return one(
+        db,
+        f"SELECT {_PARTITION}, o.bare, o.body FROM part k JOIN alive a LEFT JOIN obj o ON o.part = k.id AND o.key = ?"  # noqa: S608
+        " WHERE k.name = ?",
+        (key, kind),
+    )
+
+
+def as_point(cluster: str, kind: str, key: str, found: _Found | None) -> tuple[Partition | None, Row | None]:
+    if found is None:
+        return None, None
+    bare, body = found[7:]
+    return _partition(*found[:7]), None if body is None else Row(cluster, kind, key, key, bool(bare), body)
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    try:
+        yield
+    except apsw.CantOpenError as error:
+        raise NoSuchClusterError("the file went away: its cluster was removed, or begun anew") from error
+    except apsw.Error as error:
+        raise BrokenIndexError(f"the index cannot be read: {error}") from error
+
+
+def _batch(found: Iterator[_Found]) -> list[_Found]:
+    batch: list[_Found] = []
+    size = 0
+    for row in found:
+        batch.append(row)
+        size += len(row[-1])
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_ROWS:
+            break
+    return batch
+
+
+def _partition(
+    resource: bytes, epoch: int, began: int, revision: int, live: int, heard: float, begun: float
+) -> Partition:
+    return Partition(_resource(resource), epoch, began, revision, live=bool(live), heard_at=heard, begun_at=begun)
+
+
+@lru_cache(maxsize=1024)
+def _resource(encoded: bytes) -> Resource:
+    return msgspec.json.decode(encoded, type=Resource)

@@ -1,0 +1,221 @@
+"""The Search service over a real index: what is in sight is found and counted, and nothing else."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.index_objects import body, fill
+
+from kairship.apiserver.services.search import SearchService
+from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
+    MatchedPart,
+    ObjectChange,
+    SearchObjectsRequest,
+    SearchObjectsResponse,
+    WatchObjectsRequest,
+)
+from kairship.index import Change, Current, Intake, PageTokens
+from kairship.index.history import SqliteHistory
+from kairship.index.opening import IndexAccess, IndexPlace, Opened
+from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
+from kairship.kube import kinds
+from kairship.resources import Reach
+from kairship.rpc.calls import Call, Caller
+from kairship.rpc.errors import InvalidArgument, Unavailable
+from kairship.rpc.own_kinds import SeenCluster, SeenMembership
+from kairship.rpc.sight import EVERYTHING, Sight
+from kairship.wire import methods
+
+METHOD = next(method for method in methods().values() if method.name == "SearchObjects")
+
+
+class All:
+    """What a reflector of ours holds."""
+
+    def __init__(self, shape: type[Any], *objects: dict[str, Any]) -> None:
+        self.reflector = self
+        self.store = [msgspec.convert(each, shape) for each in objects]
+
+    async def all(self, _: Call) -> list[Any]:
+        return self.store
+
+
+class Own:
+    clusters = All(
+        SeenCluster,
+        *(
+            {
+                "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"},
+                "spec": {"virtual": name.startswith("k-"), "credentials": {"name": "x"}},
+            }
+            for name in ("k-prod", "frankfurt", "lonely", "k-new")
+        ),
+    )
+    memberships = All(
+        SeenMembership,
+        {
+            "metadata": {"name": "frankfurt", "uid": "m", "resourceVersion": "1"},
+            "spec": {"instance": "prod"},
+        },
+    )
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[IndexAccess]:
+    for cluster in ("k-prod", "frankfurt", "lonely"):
+        writer = await SqliteWriter.open(tmp_path, f"uid-{cluster}")
+        spec = {"containers": [{"image": "docker.io/library/nginx:1.29"}]}
+        pods = [body(f"web-{n}", namespace=ns, labels={"app": "shop"}, spec=spec) for n, ns in enumerate(("a", "b"))]
+        await fill(writer, kinds.PODS, *pods, body("web-x", namespace="karmada-system"))
+        await fill(writer, kinds.NODES, body("web-node", namespace=""))
+        await writer.close()
+    access = IndexAccess(IndexPlace(tmp_path))
+    stored, log = SqliteIndex(tmp_path), SqliteWriteLog(tmp_path)
+    access.opened = Opened(Current(stored, log), PageTokens(b"k" * 32), SqliteHistory(tmp_path))
+    yield access
+    stored.close()
+    log.close()
+
+
+def call(sight: Sight = EVERYTHING, who: str = "alice") -> Call:
+    deadline = time.monotonic() + 30
+    return Call(request_id="t", caller=Caller(id=who, name=who), method=METHOD, deadline=deadline, sight=sight)
+
+
+async def search(index: IndexAccess, query: str, at: Call | None = None, **asked: Any) -> SearchObjectsResponse:
+    service = SearchService(Own(), index)  # type: ignore[arg-type]
+    return await service.search_objects(SearchObjectsRequest(query=query, **asked), at or call())
+
+
+def places(reply: SearchObjectsResponse) -> list[str]:
+    return [f"{hit.instance}:{hit.cluster}:{hit.namespace}/{hit.name}" for hit in reply.items]
+
+
+async def test_everything_is_found_by_who_may_see_everything(index: IndexAccess) -> None:
+    at = call()
+    reply = await search(index, "web", at, count=True)
+    assert reply.total == len(reply.items) == 12
+    assert [(each.name, each.count) for each in reply.kinds] == [("pods", 9), ("nodes", 3)]
+    assert [(each.name, each.count) for each in reply.clusters] == [("frankfurt", 4), ("lonely", 4), ("prod", 4)]
+    assert [(gap.cluster, gap.reason) for gap in reply.gaps] == [("new", "nothing of it was collected yet")]
+    assert at.data_age is not None
+    assert "prod::a/web-0" in places(reply)
+    assert "prod:frankfurt:a/web-0" in places(reply)
+    assert ":lonely:a/web-0" in places(reply)
+
+
+@pytest.mark.parametrize(
+    ("sight", "expected"),
+    [
+        (Sight(), []),
+        (Sight(reach=Reach(instances=frozenset(("other",)))), []),
+        (
+            Sight(reach=Reach(instances=frozenset(("prod",)))),
+            ["a/web-0", "a/web-0", "b/web-1", "b/web-1", "/web-node", "/web-node"],
+        ),
+        (
+            Sight(reach=Reach(instances=frozenset(("prod",))), reserved=Reach(instances=frozenset(("prod",)))),
+            ["a/web-0", "a/web-0", "b/web-1", "b/web-1", "/web-node", "/web-node", "karmada-system/web-x"] * 1
+            + ["karmada-system/web-x"],
+        ),
+        (Sight(reach=Reach(namespaces={"prod": frozenset(("b",))})), ["b/web-1", "b/web-1"]),
+        (Sight(reach=Reach(namespaces={"prod": frozenset(("karmada-system",))})), []),
+    ],
+)
+async def test_only_what_is_in_sight_is_found_and_counted(
+    index: IndexAccess, sight: Sight, expected: list[str]
+) -> None:
+    reply = await search(index, "web", call(sight), count=True)
+    assert [f"{hit.namespace}/{hit.name}" for hit in reply.items] == expected
+    assert reply.total == len(expected)
+    assert sum(each.count for each in reply.clusters) == len(expected)
+
+
+async def test_where_and_what_can_be_narrowed(index: IndexAccess) -> None:
+    assert len((await search(index, "web", instance=["prod"])).items) == 8
+    assert len((await search(index, "web", cluster=["frankfurt", "nowhere"])).items) == 4
+    assert len((await search(index, "web", cluster=["frankfurt"], kind=["nodes"])).items) == 1
+    assert len((await search(index, "web", namespace="a")).items) == 3
+
+
+async def test_why_it_was_found(index: IndexAccess) -> None:
+    reply = await search(index, "web shop nginx pod", cluster=["lonely"], limit=1)
+    assert [(match.word, match.part, match.text) for match in reply.items[0].matches] == [
+        ("web", MatchedPart.NAME, "web-0"),
+        ("shop", MatchedPart.LABEL, "app=shop"),
+        ("nginx", MatchedPart.IMAGE, "docker.io/library/nginx:1.29"),
+        ("pod", MatchedPart.KIND, "Pod"),
+    ]
+
+
+async def test_pages_go_on_for_the_same_question_and_caller_only(index: IndexAccess) -> None:
+    whole = places(await search(index, "web"))
+    found: list[str] = []
+    token = ""
+    while True:
+        page = await search(index, "web", limit=5, after=token)
+        found += places(page)
+        token = page.next
+        if not token:
+            break
+    assert found == whole
+    first = await search(index, "web", limit=5)
+    for question, who, after in (
+        ("node", "alice", first.next),
+        ("web", "bob", first.next),
+        ("web", "alice", first.next[:-2] + "AA"),
+        ("web", "alice", "k1.x"),
+        ("web", "alice", "' OR 1=1"),
+    ):
+        with pytest.raises(InvalidArgument):
+            await search(index, question, call(who=who), after=after)
+
+
+@pytest.mark.parametrize("query", [" ", "\t\n", "a\0b"])
+async def test_what_cannot_be_searched_for_is_refused(index: IndexAccess, query: str) -> None:
+    with pytest.raises(InvalidArgument):
+        await search(index, query)
+
+
+async def test_without_an_index_it_says_so() -> None:
+    with pytest.raises(Unavailable):
+        await search(IndexAccess(IndexPlace()), "web")
+
+
+async def test_changes_in_sight_are_followed_everywhere(index: IndexAccess, tmp_path: Path) -> None:
+    sight = Sight(reach=Reach(namespaces={"prod": frozenset(("a",))}))
+    service = SearchService(Own(), index)  # type: ignore[arg-type]
+    events = service.watch_objects(WatchObjectsRequest(kind=["pods"]), call(sight))
+    assert (await anext(events)).change is ObjectChange.BEGAN
+    intake = Intake(kinds.PODS)
+    for cluster, namespace, name in (
+        ("lonely", "a", "out-of-sight"),
+        ("frankfurt", "b", "out-of-sight"),
+        ("frankfurt", "karmada-system", "out-of-sight"),
+        ("frankfurt", "a", "new"),
+        ("k-prod", "a", "web-0"),
+    ):
+        writer = await SqliteWriter.open(tmp_path, f"uid-{cluster}")
+        await writer.begin(kinds.PODS)
+        await writer.end(kinds.PODS, 200)
+        change = Change(intake.record(body(name, namespace=namespace, revision=201)), deleted=False)
+        await writer.apply(kinds.PODS, [change], 201)
+        await writer.close()
+    told = []
+    async for event in events:
+        assert event.object is not None
+        told.append((event.change, event.object.cluster, event.object.namespace, event.object.name, event.object.kind))
+        if len(told) == 4:
+            break
+    await events.aclose()  # type: ignore[attr-defined]
+    assert sorted(told) == sorted(
+        [
+            (ObjectChange.CHANGED, "frankfurt", "a", "new", "Pod"),
+            (ObjectChange.CHANGED, "", "a", "web-0", "Pod"),
+            (ObjectChange.DELETED, "frankfurt", "a", "web-0", "Pod"),
+            (ObjectChange.DELETED, "", "a", "web-0", "Pod"),
+        ]
+    )
