@@ -22,12 +22,9 @@ class Grants(msgspec.Struct, frozen=True):
     """By subject: what holds on the whole instance."""
     parts: Mapping[tuple[str, str], Permissions]
     """By namespace and subject: what holds in that namespace."""
-    people: frozenset[str] = frozenset()
-    """Those in groups that hold something: by the name of a group alone nobody gets through to a member."""
-
-    @property
-    def subjects(self) -> frozenset[str]:
-        return frozenset(self.whole) | {subject for _, subject in self.parts}
+    named: frozenset[str]
+    """Everybody who is bound there, also to nothing, and everybody in groups that are: Karmada's proxy must know the
+    names of a person and of all groups that come with it."""
 
 
 def subject_name(subject: Subject) -> str:
@@ -43,9 +40,12 @@ def concerns(binding: Binding, instance_uid: str) -> bool:
 def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
     whole: defaultdict[str, set[str]] = defaultdict(set)
     parts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    people: set[str] = set()
+    named: set[str] = set()
     for binding in bindings:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
+        if binding.place is not None and concerns(binding, instance_uid):
+            named.add(subject)
+            named |= {name_inside(SubjectKind.USER, person) for person in binding.spec.subject.members}
         match binding.place:
             case ("platform", _, _):
                 whole[subject] |= held
@@ -54,12 +54,8 @@ def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
             # What Karmada keeps for itself is nobody's by a right on a namespace.
             case ("namespace", uid, namespace) if uid == instance_uid and not is_reserved(namespace):
                 parts[namespace, subject] |= held
-            case _:
-                continue
-        if held:
-            people |= {name_inside(SubjectKind.USER, person) for person in binding.spec.subject.members}
     return Grants(
         whole={subject: shared(frozenset(held)) for subject, held in whole.items() if held},
         parts={key: shared(frozenset(held)) for key, held in parts.items() if held},
-        people=frozenset(people),
+        named=frozenset(named),
     )
