@@ -4,6 +4,7 @@ What is asked for does not exist, or the request is not complete: nothing is cha
 """
 
 import asyncio
+import re
 import sys
 
 import grpc
@@ -32,8 +33,9 @@ async def over_rest(client: Client, method: Method) -> int:
 
 async def over_grpc(client: Client, method: Method) -> grpc.StatusCode:
     call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(method.path)
-    places = [field for field in (method.instance, method.namespace, method.workspace) if field]
-    request = method.request(**dict.fromkeys(places, "nothing"))
+    names = {field: field for field in (method.instance, method.namespace, method.workspace) if field}
+    names |= {name: name for name in re.findall(r"{(\w+)}", method.routes[0].template)}
+    request = method.request(**names)
     try:
         async for _ in call(request.to_binary(), metadata=client.metadata, timeout=20):
             break

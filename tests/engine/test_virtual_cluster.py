@@ -6,14 +6,13 @@ One instance goes through the module: each test begins where the one before has 
 import base64
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from support.managed import ManagedInstance, World, gives, is_now, leading
+from support.waiting import eventually
 
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE
-from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, Connection, Forbidden, NotFound, Object, Resource, kinds
+from kairship.kube import Client, Connection, Forbidden, Object, Resource, kinds
 from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason
 
 SYNCED = InstanceCondition.VIRTUAL_CLUSTER_SYNCED
@@ -48,16 +47,6 @@ async def collector(instance: ManagedInstance) -> Client:
     """The instance as its collector sees it."""
     kubeconfig = base64.b64decode((await secret_of(instance))["data"]["kubeconfig"])
     return Client(Connection.from_kubeconfig(kubeconfig))
-
-
-async def becomes(instance: ManagedInstance, predicate: Any, what: str) -> None:
-    async def check() -> str | None:
-        try:
-            return None if await predicate() else "not yet"
-        except NotFound as error:
-            return str(error)
-
-    await until(check, what=what, timeout=20.0)
 
 
 async def may(client: Client, verb: str, group: str, resource: str, *, part: str = "", name: str = "") -> bool:
@@ -98,7 +87,7 @@ async def test_alias_address_and_kinds_are_followed(instance: ManagedInstance) -
     async def renamed() -> bool:
         return bool((await cluster_of(instance))["spec"].get("alias") == "Second")
 
-    await becomes(instance, renamed, "the alias")
+    await eventually(renamed, "the alias")
 
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     definition = {
@@ -116,13 +105,13 @@ async def test_alias_address_and_kinds_are_followed(instance: ManagedInstance) -
         async def readable() -> bool:
             return await may(client, "list", "example.org", "widgets")
 
-        await becomes(instance, readable, "a new kind")
+        await eventually(readable, "a new kind")
         await inside.delete(kinds.CRDS, "widgets.example.org")
 
         async def forgotten() -> bool:
             return not await readable()
 
-        await becomes(instance, forgotten, "a kind that is gone")
+        await eventually(forgotten, "a kind that is gone")
 
 
 @pytest.mark.parametrize("what", ["secret", "cluster", "account", "renewal", "tampering"])
@@ -151,7 +140,7 @@ async def test_what_is_lost_ages_or_is_changed_comes_back(instance: ManagedInsta
         now = await secret_of(instance)
         return now["data"] not in (secret["data"], {"kubeconfig": base64.b64encode(b"nothing").decode()})
 
-    await becomes(instance, back, what)
+    await eventually(back, what)
     async with await collector(instance) as client:
         await client.list(kinds.NAMESPACES)
 
@@ -193,8 +182,8 @@ async def test_what_is_left_of_others_is_removed_also_after_nobody_looked(
                 leftovers = {name for name in secrets if gone in name or earlier[:8] in name}
                 return f"k-{gone}" not in names and not leftovers
 
-            await becomes(managed, replaced, "the cluster of the present instance")
-            await becomes(managed, clean, "what is left of others being removed")
+            await eventually(replaced, "the cluster of the present instance")
+            await eventually(clean, "what is left of others being removed")
 
 
 async def test_unreachable_it_stays_and_with_the_instance_it_goes(instance: ManagedInstance) -> None:
@@ -217,4 +206,4 @@ async def test_unreachable_it_stays_and_with_the_instance_it_goes(instance: Mana
             instance.name in item["metadata"]["name"] for item in secrets
         )
 
-    await becomes(instance, gone, "the cluster being gone")
+    await eventually(gone, "the cluster being gone")

@@ -85,6 +85,22 @@ async def test_a_right_on_a_namespace_is_that_and_no_more(people: People, namesp
     assert (await ann.get(f"{DEMO}/deployments")).status == 404
 
 
+async def test_an_editor_of_a_namespace_writes_there_and_nowhere_else(people: People, namespace: str) -> None:
+    """By a group: the instance is told of it, and its own rights allow it."""
+    ann = await people.person("ann")
+    here, there = (f"{DEMO}/namespaces/{name}/deployments" for name in (namespace, f"{namespace}-other"))
+    binding = await people.bind(await people.group("writers", ann), "editor", instance="demo", namespace=namespace)
+    await sees(ann, here)
+    body = {"data": json.dumps(deployment("more"))}
+    created = await ann.client.request("POST", here, body)
+    assert created.status == 200, created.body
+    assert (await ann.client.request("POST", there, body)).status == 403
+    assert (await ann.client.request("DELETE", f"{here}/more")).status == 200
+    await people.unbind(binding)
+    await sees(ann, here, 404)
+    assert (await ann.client.request("POST", here, body)).status == 404
+
+
 async def test_a_group_lends_its_rights_while_one_is_in_it(people: People) -> None:
     ann = await people.person("ann")
     team = await people.group("team", ann)

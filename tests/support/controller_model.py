@@ -19,6 +19,7 @@ from kairship.controllers.access.desired import desire
 from kairship.controllers.access.grants import gather
 from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
 from kairship.controllers.registry.reconciler import REGISTRATION
+from kairship.ghippo import users
 from kairship.kube import Client, NotFound, Resource, kinds
 from kairship.resources import NAMESPACE
 from support.bindings import bind as binding
@@ -109,8 +110,7 @@ class Model:
         connection = member.cluster.connection
         if member.by_relay:
             connection = msgspec.structs.replace(connection, server=f"https://{member.relay.address}")
-        await member.cluster.register(self.client, labels={"stage": member.stage})
-        await member.cluster.open(self.client, connection)
+        await member.cluster.register(self.client, labels={"stage": member.stage}, connection=connection)
 
     async def _deliver(self, who: str, role: Role, namespace: str, *, revoked: bool) -> None:
         scope: dict[str, Any] = {
@@ -140,6 +140,7 @@ class Model:
             binding(who, role, msgspec.structs.replace(on("x", namespace or None), instance_uid="uid"))
             for who, (role, namespace) in self.held.items()
         ]
+        bindings.append(binding(users.ADMIN, Role.PLATFORM_ADMIN, on()))
         return desire(gather(bindings, "uid"), namespaces=namespaces, clusters=self._joined(), kinds=())
 
     async def _in_the_global_cluster(self) -> list[str]:

@@ -50,11 +50,17 @@ class MemberCluster:
         await asyncio.to_thread(shutil.rmtree, self._planes / self.uid, ignore_errors=True)
 
     async def register(
-        self, world: Client, *, name: str = "", labels: dict[str, str] | None = None, **spec: Any
+        self,
+        world: Client,
+        *,
+        name: str = "",
+        labels: dict[str, str] | None = None,
+        connection: Connection | None = None,
+        **spec: Any,
     ) -> None:
-        """As a cluster of container management, by its own kubeconfig."""
+        """As a cluster of container management, by its own kubeconfig if no other is given."""
         name = name or self.name
-        await self.open(world, self.connection, name=name)
+        await self.open(world, connection or self.connection, name=name)
         await world.apply(
             CLUSTER,
             {

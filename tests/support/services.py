@@ -26,6 +26,7 @@ from kairship.rpc.errors import ApiError, Code, of_exception
 from kairship.rpc.registry import Owner, Registry
 from kairship.rpc.sight import EVERYTHING
 from kairship.wire import methods, violations
+from support.instance_rights import grant
 from support.our_kinds import SERVED
 from support.own_global import identity
 
@@ -129,7 +130,7 @@ async def services_of(plane: EmbeddedPlane, *, ghippo: Owner | None = None) -> A
             running = [tasks.create_task(pool.run()), tasks.create_task(services.run())]
             await services.wait_synced()
             await pool.wait_synced()
-            await api.instance()
+            await grant(await api.instance(), ALICE.id)
             yield api
             for task in running:
                 task.cancel()

@@ -145,8 +145,7 @@ class Authoriser:
 
     def groups_on(self, caller: Caller, instance: str) -> tuple[str, ...]:
         """Those of the caller's groups that the instance is told of."""
-        uid = self._instances.uid(instance)
-        return () if uid is None else self._holdings.groups_on(caller, uid)
+        return self._holdings.groups_on(caller, self._instances.uid(instance) or "")
 
     def explain(
         self, caller: Caller, permission: str, *, instance: str | None = None, namespace: str | None = None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from kairship.access.bindings import Binding, shared
 from kairship.access.callers import Caller, Subject, subject
-from kairship.access.places import Place, instance_of
+from kairship.access.places import PLATFORM, Place, instance_of
 from kairship.resources import SubjectKind
 
 
@@ -80,9 +80,13 @@ class Holdings:
                     yield place
 
     def groups_on(self, caller: Caller, instance_uid: str) -> tuple[str, ...]:
-        """Those of the caller's groups that something is bound to there: the only ones that the instance is told."""
-        within = self._within.get(instance_uid, {})
-        return tuple(group for group in caller.groups if subject(SubjectKind.GROUP, group) in within)
+        """Those of the caller's groups that something is bound to there: the only ones that the instance is told.
+
+        What is bound on the platform is bound there too.
+        """
+        within, everywhere = self._within.get(instance_uid, {}), self._granted.get(PLATFORM, {})
+        named = ((group, subject(SubjectKind.GROUP, group)) for group in caller.groups)
+        return tuple(group for group, its in named if its in within or its in everywhere)
 
     def _grant(self, place: Place, subject_: Subject, sources: dict[str, Binding]) -> None:
         held = self._granted.setdefault(place, {})

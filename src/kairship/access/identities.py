@@ -72,8 +72,9 @@ class Identities:
         found = self._known.tokens.get(hash_)
         return found if found is not None and found.expires_at > self._wall() else None
 
-    def has_ended(self, session: str) -> bool:
-        return session in self._ended
+    def has_ended(self, identifier: str) -> bool:
+        """Whether it is known of a session, or of a user, that there was one."""
+        return identifier in self._ended
 
     def take(self, told: FollowResponse) -> None:
         if told.keys:
@@ -88,7 +89,9 @@ class Identities:
             ended += [Ended("user", each) for each in told.gone_users if known.users.pop(each, None)]
             ended += [Ended("token", each) for each in told.gone_tokens if known.forget_token(each)]
             ended += [Ended("user", old.id) for old in before.values() if old and _lost_group(old, known.users[old.id])]
-        self._ended |= dict.fromkeys(told.ended_sessions, self._clock.now() + _ENDED_KEPT)
+        self._ended |= dict.fromkeys((*told.ended_sessions, *told.gone_users), self._clock.now() + _ENDED_KEPT)
+        for each in told.identities:
+            self._ended.pop(each.id, None)  # disabled for a while
         if told.complete:
             if self._coming is not None:
                 ended += _differences(self._known, self._coming)

@@ -20,6 +20,10 @@ class SessionTokenError(Exception):
     """The token is not good. The message is for whoever sent it, and says no more than what to do."""
 
 
+class SessionExpiredError(SessionTokenError):
+    """It was good once."""
+
+
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
     sub: str
     """The user."""
@@ -55,4 +59,4 @@ class Verifier:
 
 def check_time(claims: Claims, *, at: float) -> None:
     if claims.exp <= at:
-        raise SessionTokenError("the session token has expired; refresh it or sign in again")
+        raise SessionExpiredError("the session token has expired; refresh it or sign in again")

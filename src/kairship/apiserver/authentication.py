@@ -8,6 +8,10 @@ from kairship.rpc.errors import Unauthenticated
 LONGEST_TOKEN = 4096
 
 
+class SessionOver(Unauthenticated):
+    """What was shown was genuine, and had its time: no attempt at anything."""
+
+
 class Authenticator(Protocol):
     async def authenticate(self, envelope: Envelope) -> Caller:
         """Raises `Unauthenticated` if there is no credential, or none that is good."""

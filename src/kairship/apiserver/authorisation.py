@@ -57,6 +57,9 @@ class Gatekeeper:
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
         call.sight = self._sight(call, request)
+        if method.instance:
+            instance = getattr(request, method.instance)
+            call.groups_inside = self._authoriser.groups_on(holder(call.caller), instance)
 
     def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
         """Of a list that is filtered, each part that was in sight must still be: nothing is looked at twice."""

@@ -1,7 +1,7 @@
 """Who calls, by what they show: an access token, or the token of a session.
 
 Everything is looked up in memory (`Identities`). An access token that nobody has told of costs one question to global
-management; that there is none is remembered. Whoever shows what is not good again and again, or calls too often, is
+management; that there is none is remembered. Whoever shows what was never good again and again, or calls too often, is
 told when to come back. Tokens of service accounts of Kubernetes are nothing here: those are for our own processes.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from kairship.access import Identities, Identity, Token
-from kairship.access.session_tokens import Claims, SessionTokenError, check_time
-from kairship.apiserver.authentication import bearer_token
+from kairship.access.session_tokens import Claims, SessionExpiredError, SessionTokenError, check_time
+from kairship.apiserver.authentication import SessionOver, bearer_token
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.pacing import Pace
 from kairship.rpc.calls import Caller, Envelope
@@ -69,6 +69,8 @@ class Credentials:
             caller = await (
                 self._in_session(token, hash_) if token.count(".") == 2 else self._with_token(hash_, envelope)
             )
+        except SessionOver:
+            raise
         except Unauthenticated:
             self._failures.take(envelope.origin)
             raise
@@ -77,8 +79,8 @@ class Credentials:
 
     async def _in_session(self, token: str, hash_: bytes) -> Caller:
         claims = self._claims(token, hash_)
-        if self._identities.has_ended(claims.sid):
-            raise Unauthenticated("the session has ended; sign in again")
+        if self._identities.has_ended(claims.sid) or self._identities.has_ended(claims.sub):
+            raise SessionOver("the session has ended; sign in again")
         user = self._identities.user(claims.sub) or await self._heard_of(claims.sub)
         return Caller(
             id=user.id,
@@ -101,6 +103,8 @@ class Credentials:
                 known = verifier.verify(token, at=self._wall())
                 _remember(self._verified, hash_, known)
             check_time(known, at=self._wall())
+        except SessionExpiredError as error:
+            raise SessionOver(str(error)) from None
         except SessionTokenError as error:
             raise Unauthenticated(str(error)) from None
         return known
@@ -112,7 +116,7 @@ class Credentials:
             await asyncio.sleep(0.05)
             if found := self._identities.user(user):
                 return found
-        raise Unauthenticated("the session has ended; sign in again")
+        raise SessionOver("the session has ended; sign in again")
 
     async def _with_token(self, hash_: bytes, envelope: Envelope) -> Caller:
         token = self._identities.token(hash_) or await self._asked_for(hash_, envelope)

@@ -1,6 +1,7 @@
 """Nobody gives away more than they have: not by a binding, a role, a group, or somebody else's password.
 
-What counts is what the giver holds where it is given, or on the platform. Functions of a connection.
+What counts is what the giver holds where it is given, or on the platform; with an access token that is for less, only
+that. Functions of a connection.
 """
 
 from collections.abc import Iterable
@@ -11,10 +12,12 @@ from kairship.ghippo import effective, roles
 from kairship.ghippo.bindings import Target
 from kairship.ghippo.database.schema import bindings, group_members, workspaces
 from kairship.ghippo.errors import Refused
+from kairship.rpc.calls import Caller
 
 
-def check_may_give(connection: sa.Connection, giver: str, granted: Iterable[str], target: Target) -> None:
-    missing = sorted(set(granted) - _held(connection, giver, target))
+def check_may_give(connection: sa.Connection, giver: Caller, granted: Iterable[str], target: Target) -> None:
+    held = _held(connection, giver.id, target)
+    missing = sorted(set(granted) - (held if giver.limited_to is None else held & giver.limited_to))
     if missing:
         raise Refused(
             f"this would give {missing[0]}, which you do not have there yourself; ask somebody who has it"
@@ -22,7 +25,7 @@ def check_may_give(connection: sa.Connection, giver: str, granted: Iterable[str]
         )
 
 
-def check_may_become(connection: sa.Connection, giver: str, *, user: str = "", group: str = "") -> None:
+def check_may_become(connection: sa.Connection, giver: Caller, *, user: str = "", group: str = "") -> None:
     """Whoever can set a password or put people into a group can have what that user or group has."""
     subject = _subject("Group", group) if group else _subjects_of(user)
     for row in connection.execute(sa.select(bindings).where(subject)).all():

@@ -91,6 +91,11 @@ class AccessBindingCondition(ConditionType):
     )
 
 
+def name_inside(kind: SubjectKind, identifier: str) -> str:
+    """What a user or group is called inside instances and their members. Nothing of ours is ever called `system:`."""
+    return f"kairship:{kind.value.lower()}:{identifier}"
+
+
 class Subject(Fields, frozen=True, kw_only=True):
     """Who has the right."""
 

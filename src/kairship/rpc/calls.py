@@ -55,6 +55,8 @@ class Call:
     """The address that the request came from."""
     sight: Sight = field(default_factory=Sight)
     """What of the platform its reply may be about, if the caller needs to hold the permission on a part only."""
+    groups_inside: tuple[str, ...] = ()
+    """Those of the caller's groups that the instance is told of which the request names."""
     warnings: list[str] = field(default_factory=list)
     data_age: float | None = None
     """How many seconds old the oldest part of the reply may be; None if nobody has said so."""

@@ -4,7 +4,6 @@ What needs a session is done by somebody who is signed in; the rest by the admin
 """
 
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,9 +11,10 @@ import pytest
 from support import entrance, identity_provider
 from support.entrance_process import eventually
 from support.golden import exchanges
-from support.our_kinds import SERVED, registration
+from support.our_kinds import SERVED
 
-from kairship.kube import Client
+from kairship.embedded import demo
+from kairship.kube import Client, NotFound
 
 FIRST, SECOND, GOOD = "a first password", "a second password", "correct horse battery staple"
 STATE = frozenset({"state"})
@@ -22,18 +22,18 @@ BACK = "https://kairship.example.com/back"
 
 
 @pytest.fixture
-async def registered(world: Client, own: str, client: entrance.Client) -> AsyncIterator[str]:
-    """An instance that roles can be bound to, as far as global management knows."""
-    made = registration(own, uid=own)
-    await world.create(SERVED["Registration"], made)
+async def registered(world: Client) -> str:
+    """An instance that roles can be bound to, as global management has said."""
 
     async def told() -> bool:
-        found = await world.get(SERVED["Registration"], made["metadata"]["name"])
-        return bool(found.get("status", {}).get("conditions"))
+        try:
+            found = await world.get(SERVED["Registration"], f"kairship.instance.{demo.INSTANCE}")
+        except NotFound:
+            return False
+        return any(each["type"] == "Registered" for each in found.get("status", {}).get("conditions", ()))
 
     await eventually(told)
-    yield own
-    await world.delete(SERVED["Registration"], made["metadata"]["name"])
+    return demo.INSTANCE
 
 
 async def test_people_and_groups(client: entrance.Client, own: str) -> None:
@@ -114,7 +114,8 @@ async def test_folders_and_workspaces(client: entrance.Client, own: str, registe
         member = (await exchange("Workspaces.AddWorkspaceMember", workspace=workspace, body=subject))["id"]
         await exchange("Workspaces.ListWorkspaceMembers", workspace=workspace)
         await exchange("Workspaces.RemoveWorkspaceMember", workspace=workspace, id=member)
-        held = await exchange("Workspaces.AddWorkspaceResource", workspace=workspace, body={"instance": registered})
+        place = {"instance": registered, "namespace": f"shop-{own}"}
+        held = await exchange("Workspaces.AddWorkspaceResource", workspace=workspace, body=place)
         await exchange("Workspaces.ListWorkspaceResources", workspace=workspace)
         await exchange("Workspaces.RemoveWorkspaceResource", workspace=workspace, id=held["id"])
         await exchange("Workspaces.DeleteWorkspace", workspace=workspace)

@@ -11,6 +11,7 @@ from protobuf.wkt import Empty
 from support.our_kinds import SERVED, delete_when_allowed
 from support.services import Api, refused, until
 
+from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import Cluster, ClusterPhase, ClusterSpec
 from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
     JoinClustersResponse,
@@ -23,7 +24,7 @@ from kairship.gen.kairship.cluster.v1alpha1.membership_pb import (
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy, SortDir, WatchEventType
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
-from kairship.kube import NotFound, kinds
+from kairship.kube import Client, NotFound, kinds
 from kairship.rpc.errors import Code
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -223,9 +224,15 @@ async def test_several_join_at_once_and_one_does_not_hinder_the_others(api: Api,
         await api.world.get(MEMBERSHIP, bad)
 
 
-async def test_a_cluster_that_joined_without_us_is_not_removed_by_us(api: Api) -> None:
-    with refused(Code.FAILED_PRECONDITION, "without Kairship"):
-        await api("Cluster.RemoveJoinedCluster", Empty, instance="demo", name="frankfurt")
+async def test_a_cluster_that_joined_without_us_is_not_removed_by_us(api: Api, plane: EmbeddedPlane) -> None:
+    stranger = f"stranger-{uuid.uuid4().hex[:6]}"
+    async with Client(await plane.instance_connection()) as karmada:
+        await karmada.create(kinds.CLUSTERS, {"metadata": {"name": stranger}, "spec": {"syncMode": "Pull"}})
+        try:
+            with refused(Code.FAILED_PRECONDITION, "without Kairship"):
+                await api("Cluster.RemoveJoinedCluster", Empty, instance="demo", name=stranger)
+        finally:
+            await karmada.delete(kinds.CLUSTERS, stranger)
 
 
 async def test_members_are_followed(api: Api, registry: Registry) -> None:

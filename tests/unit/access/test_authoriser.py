@@ -79,6 +79,11 @@ def test_an_instance_hears_only_of_groups_that_are_bound_there() -> None:
     assert world.authoriser.groups_on(caller, "west") == ("ops",)
 
 
+def test_an_instance_hears_of_groups_that_are_bound_on_the_platform() -> None:
+    world = World(bind("%admins", Role.PLATFORM_ADMIN, on()))
+    assert world.authoriser.groups_on(Caller("alice", ["admins", "others"]), "east") == ("admins",)
+
+
 def test_a_workspace_with_the_number_of_something_else_is_not_that() -> None:
     world = World(bind("alice", Role.PLATFORM_ADMIN, on(workspace="uid-east")))
     assert world.ask("alice", GET, "east") is HIDDEN

@@ -12,6 +12,7 @@ from support.entrance import ADMIN, METHODS
 
 from kairship.apiserver.audit import Shipper, Spool, SpooledAudit, SpoolError, shipping, spool
 from kairship.apiserver.audit.auditing import is_remembered
+from kairship.apiserver.authentication import SessionOver
 from kairship.gen.kairship.internal.v1.audit_pb import AppendRequest, Event
 from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import NotFound, PermissionDenied, Unauthenticated, Unavailable
@@ -207,6 +208,7 @@ async def test_attempts_that_were_refused(tmp_path: Path, trail: Trail) -> None:
     async with working(tmp_path, trail) as worker:
         worker.audit.refused(GET, shown, None, Unauthenticated("no"))
         worker.audit.refused(GET, nothing, None, Unauthenticated("no"))
+        worker.audit.refused(GET, shown, None, SessionOver("it had its time"))
         worker.audit.refused(GET, shown, call("forbidden", GET), PermissionDenied("no"))
         worker.audit.refused(GET, shown, call("down", GET), Unavailable("no"))
         await trail.until(("bad-token", 16), ("forbidden", 7))

@@ -10,6 +10,7 @@ from joserfc.jwk import KeySet, OKPKey
 
 from kairship.access import Identities
 from kairship.access.session_tokens import ALGORITHM, Claims
+from kairship.apiserver.authentication import SessionOver
 from kairship.apiserver.credentials import UNKNOWN_FOR, Credentials
 from kairship.apiserver.limits import Limits
 from kairship.gen.kairship.internal.v1.directory_pb import FollowResponse, Identity, Token
@@ -230,6 +231,20 @@ async def test_who_tries_too_often_is_told_when_to_come_back() -> None:
     world.now += 1.0
     with pytest.raises(Unauthenticated):
         await world.shows("kst_again")
+
+
+async def test_sessions_that_had_their_time_are_no_attempts() -> None:
+    """Behind one address there may be a thousand people whose tokens expire every five minutes."""
+    world = World(bad_tokens_at_once=1, bad_tokens_per_second=0.1)
+    signed = world.signed()
+    world.wall += 300
+    for _ in range(5):
+        with pytest.raises(SessionOver):
+            await world.shows(signed)
+    world.identities.take(FollowResponse(complete=True, ended_sessions=["s-2"]))
+    for _ in range(5):
+        with pytest.raises(SessionOver):
+            await world.shows(world.signed(sid="s-2"))
 
 
 async def test_who_calls_too_often_is_told_when_to_come_back() -> None:

@@ -13,7 +13,7 @@ from kairship.access.namespaces import NEEDED
 from kairship.controllers.access.desired import Desired, Place, desire
 from kairship.controllers.access.grants import gather
 from kairship.controllers.access.rules import CARRY, PROXY, CustomKind
-from kairship.controllers.access.works import carries, work, work_name
+from kairship.controllers.access.works import is_as, work, work_name
 from kairship.resources import is_reserved
 
 WIDGETS = CustomKind("example.org", "widgets", namespaced=True)
@@ -178,17 +178,25 @@ def test_a_work_has_the_name_that_karmada_gives() -> None:
     assert work_name(Place("ClusterRole", "", "System:Node")).startswith("system.node-")
 
 
-def test_a_work_is_compared_without_what_karmada_adds() -> None:
+def test_an_object_is_compared_without_what_karmada_adds() -> None:
     place = Place("ClusterRole", "", "kairship-access-x-wide")
-    wanted = work("east", place, {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})
-    manifest = wanted["spec"]["workload"]["manifests"][0]
-    added = {
-        **manifest,
-        "metadata": {**manifest["metadata"], "annotations": {**manifest["metadata"]["annotations"], "x": "y"}},
+    content = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
+    [manifest] = work("east", place, content)["spec"]["workload"]["manifests"]
+    metadata = manifest["metadata"]
+    marked = {
+        **metadata,
+        "annotations": {**metadata["annotations"], "of": "karmada"},
+        "labels": {**metadata["labels"], "a": "b"},
     }
-    assert carries([added], wanted)
-    changes: list[dict[str, Any]] = [{"rules": []}, {"kind": "Role"}, {"metadata": {"name": place.name}}]
+    assert is_as({**manifest, "metadata": marked}, "east", place, content)
+    changes: list[dict[str, Any]] = [
+        {"rules": []},
+        {"kind": "Role"},
+        {"metadata": {"name": place.name}},
+        {"metadata": {**metadata, "annotations": {}}},
+        {"metadata": {**metadata, "labels": {}}},
+        {"subjects": [{"kind": "User", "name": "mallory"}]},
+    ]
     for changed in changes:
-        assert not carries([{**manifest, **changed}], wanted)
-    assert not carries(None, wanted)
-    assert not carries([manifest, manifest], wanted)
+        assert not is_as({**manifest, **changed}, "east", place, content), changed
+    assert not is_as(manifest, "west", place, content)

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -70,6 +69,7 @@ from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.services import services
 from kairship.ghippo.services.directory import Directory
 from kairship.ghippo.sign_in import SignIn
+from kairship.rpc.calls import Call, Caller
 from kairship.wire import Method, methods, write
 
 from .conftest import Ask, Time
@@ -79,19 +79,13 @@ ELSEWHERE = {"Rights"}  # answered where rights are decided
 GOOD = "correct horse battery staple"
 
 
-@dataclass
-class Caller:
-    id: str
-    authenticated_by: str = "session"
-    session: str = "s-1"
+def signed_in(user: str, session: str = "s-1") -> Caller:
+    return Caller(id=user, name="", authenticated_by="session", session=session)
 
 
-@dataclass
-class Call:
-    caller: Caller
-    request_id: str = "r-1"
-    origin: str = "192.0.2.1"
-    warnings: list[str] = field(default_factory=list)
+def call_of(request: Any, caller: Caller) -> Call:
+    method = next(each for each in methods().values() if each.request is type(request))
+    return Call(request_id="r-1", caller=caller, method=method, deadline=0.0, origin="192.0.2.1")
 
 
 class Ghippo:
@@ -105,8 +99,8 @@ class Ghippo:
 
     async def __call__(self, method: str, request: Any, *, by: str | Caller | None = None) -> Any:
         service, _, name = method.partition(".")
-        caller = by if isinstance(by, Caller) else Caller(by or self.root)
-        return await getattr(self.service(service), name)(request, Call(caller))
+        caller = by if isinstance(by, Caller) else signed_in(by or self.root)
+        return await getattr(self.service(service), name)(request, call_of(request, caller))
 
     async def user(self, name: str) -> str:
         made = await self("Users.create_user", CreateUserRequest(name=name, password=GOOD))
@@ -205,7 +199,7 @@ def nasty(message: DescMessage, text: str, depth: int = 0) -> dict[str, Any]:
 
 
 async def outcome(ghippo: Ghippo, method: Method, request: Any) -> GhippoError | None:
-    reply = implementation(ghippo, method)(request, Call(Caller(ghippo.root)))
+    reply = implementation(ghippo, method)(request, call_of(request, signed_in(ghippo.root)))
     try:
         if method.streams:
             async for piece in reply:
@@ -235,7 +229,7 @@ async def test_sign_in_look_around_and_out(ghippo: Ghippo, sign_in: SignIn, time
     reply = await ghippo("Sessions.login", LoginRequest(name="ann", password=GOOD))
     assert (reply.user.id, reply.must_change_password, reply.expires_at) == (ann, True, time() + 300)
     [session] = (await ghippo("CurrentUser.list_sessions", ListSessionsRequest(), by=ann)).items
-    me = Caller(ann, session=session.id)
+    me = signed_in(ann, session.id)
     change = ChangePasswordRequest(old_password=GOOD, new_password="another good password")
     await ghippo("CurrentUser.change_password", change, by=me)
     assert (await ghippo("CurrentUser.get_current_user", GetCurrentUserRequest(), by=me)).name == "ann"
@@ -252,7 +246,7 @@ async def test_a_token_cannot_make_another_or_change_the_password(ghippo: Ghippo
     assert made.token.startswith("kst_")
     listed = await ghippo("CurrentUser.list_access_tokens", ListAccessTokensRequest(), by=ann)
     assert made.token not in write(listed).decode()
-    with_token = Caller(ann, authenticated_by="token", session="")
+    with_token = Caller(id=ann, name="", authenticated_by="token")
     for method, request in (
         ("CurrentUser.create_access_token", CreateAccessTokenRequest(name="more", days=7)),
         ("CurrentUser.change_password", ChangePasswordRequest(old_password=GOOD, new_password="another password")),
@@ -304,6 +298,18 @@ async def test_nobody_gives_away_more_than_they_have(ghippo: Ghippo) -> None:
         with pytest.raises(Refused, match="do not have"):
             await ghippo(method, request, by=helper)
     await ghippo("Groups.add_group_member", AddGroupMemberRequest(id=admins.id, user=helper))  # an administrator may
+
+
+async def test_a_token_that_is_for_less_gives_no_more_than_it_is_for(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    for_less = Caller(id=ghippo.root, name="", limited_to=frozenset({"ghippo.bindings.create", "kairship.pods.get"}))
+    await ghippo("Roles.create_role", CreateRoleRequest(id="looker", permissions=["kairship.pods.get"]))
+    platform = Target(kind=Target.Kind.PLATFORM)
+    more = CreateBindingRequest(subject=user_subject(ann), role="viewer", target=platform)
+    with pytest.raises(Refused, match="do not have"):
+        await ghippo("Bindings.create_binding", more, by=for_less)
+    within = CreateBindingRequest(subject=user_subject(ann), role="looker", target=platform)
+    await ghippo("Bindings.create_binding", within, by=for_less)
 
 
 async def test_an_admin_of_a_workspace_gives_roles_there_and_nowhere_else(ghippo: Ghippo) -> None:
@@ -384,7 +390,10 @@ async def test_the_audit_is_read_exported_and_verified(ghippo: Ghippo) -> None:
     failed = await ghippo("Audits.list_audits", ListAuditsRequest(filter=AuditFilter(failed=True)))
     assert len(failed.items) == 1
     request = ExportAuditsRequest()
-    pieces = [piece.csv async for piece in ghippo.service("Audits").export_audits(request, Call(Caller(ghippo.root)))]
+    pieces = [
+        piece.csv
+        async for piece in ghippo.service("Audits").export_audits(request, call_of(request, signed_in(ghippo.root)))
+    ]
     assert len("".join(pieces).splitlines()) == 5
     found = await ghippo("Audits.verify_audits", VerifyAuditsRequest())
     assert (found.intact, found.entries) == (True, 4)

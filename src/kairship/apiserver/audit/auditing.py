@@ -11,6 +11,7 @@ from protobuf import Message
 from kairship.access import permissions
 from kairship.apiserver.audit.events import Outcome, intent, intent_of, to_line
 from kairship.apiserver.audit.spool import Spool, SpoolError
+from kairship.apiserver.authentication import SessionOver
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import ApiError, Code, Unavailable
@@ -57,7 +58,7 @@ class SpooledAudit:
             self._spool.add(to_line(Outcome(begun, int(error.code) if error else 0)))
 
     def refused(self, method: Method, envelope: Envelope, call: Call | None, error: ApiError) -> None:
-        if error.code not in _REFUSALS or method.scope is Scope.ANYBODY:
+        if error.code not in _REFUSALS or method.scope is Scope.ANYBODY or isinstance(error, SessionOver):
             return
         if call is not None:
             meant = intent_of(call, None)

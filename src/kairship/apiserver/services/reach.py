@@ -1,19 +1,30 @@
 """The way from a request to an API server: the client of an instance.
 
-Everything that services do in an instance goes through here. It is done with the plane's own credential: the entrance
-has authorised the caller before. Once bindings are written into the instances as RBAC, this is the one place that has
-to act as the caller.
+Everything that services do in an instance goes through here. What is read is read with the plane's own credential: the
+entrance has authorised the caller before. What is written is written as the caller, so that the instance's own rights
+are asked a second time, and its own audit says who it was.
 """
 
-from typing import Protocol
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from kairship.apiserver.authorisation import no_instance
 from kairship.instances.pool import NotConnected, Reason
-from kairship.kube import Client, Resource, kinds
-from kairship.rpc.errors import Unavailable
+from kairship.kube import Client, Forbidden, Impersonation, Resource, kinds
+from kairship.resources import SubjectKind
+from kairship.resources.access_binding import name_inside
+from kairship.rpc.calls import Call
+from kairship.rpc.errors import PermissionDenied, Unavailable
 
 FIELD_MANAGER = "kairship"
+_ON_ITS_WAY = 5.0
+"""Seconds in which a right arrives in an instance that can be reached."""
+_PAUSE = 0.2
+
+T = TypeVar("T")
 
 
 class Pool(Protocol):
@@ -34,6 +45,30 @@ class Reach:
             if refusal.reason is Reason.UNKNOWN:
                 raise no_instance(name) from None
             raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
+
+    async def acting(self, name: str, call: Call, act: Callable[[Client], Awaitable[T]]) -> T:
+        """Write something in an instance as the caller.
+
+        A right that was given a moment ago may still be on its way there. What was refused for want of it has not
+        happened, so it is tried again for a while; `act` must be one call that changes something, or begin anew.
+        """
+        person = Impersonation(
+            user=name_inside(SubjectKind.USER, call.caller.id),
+            groups=tuple(name_inside(SubjectKind.GROUP, group) for group in call.groups_inside),
+        )
+        give_up = min(time.monotonic() + _ON_ITS_WAY, call.deadline)
+        while True:
+            try:
+                return await act(self.instance(name).impersonating(person))
+            except Forbidden as refused:
+                if f'User "{person.user}" cannot' not in refused.message:
+                    raise  # admission: something is wrong with the object, not with the caller
+                if time.monotonic() >= give_up:
+                    raise PermissionDenied(
+                        f"instance {name} does not let you do this: your rights have not arrived there yet, or were "
+                        "taken away inside it; try again, and look at the conditions of the instance"
+                    ) from refused
+            await asyncio.sleep(_PAUSE)
 
 
 class InMember(Resource, frozen=True):

@@ -18,9 +18,18 @@ _KEPT = ("finalizers", "ownerReferences")
 
 
 async def replace(
-    client: Client, resource: Resource, manifest: Object, call: Call, *, namespace: str | None = None
+    client: Client,
+    resource: Resource,
+    manifest: Object,
+    call: Call,
+    *,
+    namespace: str | None = None,
+    writer: Client | None = None,
 ) -> Object:
-    """The object as it is then. Raises `kube.Conflict` if it is not the one that the manifest was made of."""
+    """The object as it is then. `writer` is whoever writes it, if not whoever reads it.
+
+    Raises `kube.Conflict` if it is not the one that the manifest was made of.
+    """
     name, attempts = manifest["metadata"]["name"], _ATTEMPTS
     while True:
         current = await client.get(resource, name, namespace=namespace, timeout=patience(call))
@@ -28,7 +37,7 @@ async def replace(
         is_current = wanted["metadata"]["resourceVersion"] == current["metadata"]["resourceVersion"]
         attempts -= 1
         try:
-            return await client.replace(
+            return await (writer or client).replace(
                 resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
             )
         except Conflict:

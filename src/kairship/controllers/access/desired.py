@@ -46,7 +46,7 @@ RESOURCES: Mapping[str, Resource] = {
 
 
 def desire(
-    grants: Grants, *, namespaces: Collection[str], clusters: Collection[str], kinds: Collection[CustomKind]
+    grants: Grants, *, namespaces: Collection[str], clusters: Collection[str], kinds: tuple[CustomKind, ...]
 ) -> Desired:
     """`clusters` are those of the instance; `namespaces` all that it has."""
     open_to_all = sorted(name for name in namespaces if not is_reserved(name))

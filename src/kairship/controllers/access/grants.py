@@ -11,8 +11,8 @@ import msgspec
 
 from kairship.access import Binding
 from kairship.access.bindings import shared
-from kairship.resources import ScopeLevel, SubjectKind, is_reserved
-from kairship.resources.access_binding import Subject
+from kairship.resources import ScopeLevel, is_reserved
+from kairship.resources.access_binding import Subject, name_inside
 
 Permissions = frozenset[str]
 
@@ -29,9 +29,7 @@ class Grants(msgspec.Struct, frozen=True):
 
 
 def subject_name(subject: Subject) -> str:
-    """What a user or group is called inside instances. Nothing of ours is ever called `system:`."""
-    kind = "user" if subject.kind is SubjectKind.USER else "group"
-    return f"kairship:{kind}:{subject.id}"
+    return name_inside(subject.kind, subject.id)
 
 
 def concerns(binding: Binding, instance_uid: str) -> bool:

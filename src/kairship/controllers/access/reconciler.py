@@ -16,8 +16,7 @@ from kairship.controllers.access.grants import concerns, gather, subject_name
 from kairship.controllers.access.report import ToldBinding, Verdict
 from kairship.controllers.access.rules import CustomKind
 from kairship.controllers.access.sweeping import Sweeping
-from kairship.controllers.access.works import cluster_of
-from kairship.controllers.access.writing import RbacWriter, is_applied, is_as
+from kairship.controllers.access.writing import RbacWriter
 from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
 from kairship.controllers.inside import Inside, Insides
 from kairship.instances.pool import NotConnected, Pool
@@ -141,18 +140,17 @@ class Access:
             clusters=clusters,
             kinds=_custom_kinds(inside),
         )
-        writer = RbacWriter(context, client, inside, clusters)
         try:
-            written = await writer.bring_to(desired)
+            written = await RbacWriter(context, client, inside, clusters).bring_to(desired)
         except KubeError as error:
             failed = report.not_ready(str(error))
             await report.tell(context, self._told.store, {each.name: (each, failed) for each in own})
             raise RetryableError(str(error)) from error
-        if written:
-            context.log.info("rights inside an instance were brought up to date", instance=name, objects=written)
+        if written.objects:
+            context.log.info("rights of people were brought up to date", instance=name, objects=written.objects)
         members = {each.metadata.name for each in self._cluster.members_of(name)}
         await self._sweeping.sweep(context, inside, clusters & members, desired.members)
-        pending = _pending(writer, inside, desired)
+        pending = written.pending
         self._platform[name] = {
             each.name: (each.metadata.generation, _lacking(each, desired, pending))
             for each in bindings
@@ -190,23 +188,13 @@ class Access:
         return _unless_withdrawn(binding, report.applied(pending=pending, needed=bool(list(instances))))
 
 
-def _custom_kinds(inside: Inside) -> list[CustomKind]:
-    return sorted(
-        CustomKind(each.spec.group, each.spec.names.plural, each.spec.scope == "Namespaced")
-        for each in inside.definitions.store
+def _custom_kinds(inside: Inside) -> tuple[CustomKind, ...]:
+    return tuple(
+        sorted(
+            CustomKind(each.spec.group, each.spec.names.plural, each.spec.scope == "Namespaced")
+            for each in inside.definitions.store
+        )
     )
-
-
-def _pending(writer: RbacWriter, inside: Inside, desired: Desired) -> Mapping[str, frozenset[str]]:
-    """By role, the members in which something of it is not in place yet."""
-    found: dict[str, set[str]] = {}
-    for expected in writer.works(desired):
-        metadata = expected["metadata"]
-        work = inside.works.store.get(metadata["name"], namespace=metadata["namespace"])
-        if work is None or not is_as(work, expected) or not is_applied(work):
-            role = expected["spec"]["workload"]["manifests"][0]["metadata"]["name"]
-            found.setdefault(role, set()).add(cluster_of(metadata["namespace"]))
-    return {role: frozenset(clusters) for role, clusters in found.items()}
 
 
 def _lacking(binding: Binding, desired: Desired, pending: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -6,6 +6,7 @@ namespaces of the system is granted everything at once. A right on `clusters/pro
 names it would be one on all, and on more than that.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -42,8 +43,9 @@ class Meaning(msgspec.Struct, frozen=True):
     """In every namespace that is not the system's."""
 
 
-def on_the_whole(held: Collection[str], kinds: Iterable[CustomKind]) -> Meaning:
-    """For a right on a whole instance."""
+@functools.lru_cache(maxsize=1024)
+def on_the_whole(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> Meaning:
+    """For a right on a whole instance. Many hold the same, and are looked at again and again."""
     wide, deep = _Rules(), _Rules()
     system = REACHES_SYSTEM in held
     for permission, rule in _granted(held, kinds):
@@ -53,7 +55,8 @@ def on_the_whole(held: Collection[str], kinds: Iterable[CustomKind]) -> Meaning:
     return Meaning(wide.compact(), deep.compact())
 
 
-def in_a_namespace(held: Collection[str], kinds: Iterable[CustomKind]) -> list[Rule]:
+@functools.lru_cache(maxsize=1024)
+def in_a_namespace(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> list[Rule]:
     """For a right on one namespace: nothing about what has no namespace, but the namespace itself can be seen."""
     rules = _Rules()
     for _, rule in _granted(held, kinds):

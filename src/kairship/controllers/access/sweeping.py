@@ -7,12 +7,11 @@ itself.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
 from weakref import WeakKeyDictionary
 
 from kairship.controllers.access.desired import PREFIX, RESOURCES, Content, Place
-from kairship.controllers.access.works import work
+from kairship.controllers.access.works import is_as, object_in_member
 from kairship.controllers.inside import ACCESS_LABEL, Inside
 from kairship.instances.pool import NotConnected, Pool
 from kairship.kube import Client, Conflict, KubeError, Object
@@ -66,7 +65,7 @@ async def _set_right(
     if not place.name.startswith(PREFIX):
         return
     content = desired.get(place)
-    if content is not None and dict(_differing(item, work(cluster, place, content))) == {}:
+    if content is not None and is_as(item, cluster, place, content):
         return
     if context.term is not None:
         context.term.check()
@@ -76,20 +75,9 @@ async def _set_right(
         if content is None:
             await member.delete(resource, place.name, namespace=namespace, uid=metadata["uid"], missing_ok=True)
         else:
-            marked = work(cluster, place, content)["spec"]["workload"]["manifests"][0]
+            marked = object_in_member(cluster, place, content)
             await member.apply(
                 resource, marked, field_manager=context.owner.name, namespace=namespace, timeout=_TIMEOUT
             )
     except Conflict:
         return  # another one of this name since
-
-
-def _differing(item: Object, wanted: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    expected = wanted["spec"]["workload"]["manifests"][0]
-    for field in ("rules", "roleRef", "subjects"):
-        if item.get(field) != expected.get(field):
-            yield field, item.get(field)
-    annotations = item["metadata"].get("annotations") or {}
-    for name, value in expected["metadata"]["annotations"].items():
-        if name.startswith("work.karmada.io/n") and annotations.get(name) != value:
-            yield name, annotations.get(name)

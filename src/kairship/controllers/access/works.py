@@ -4,8 +4,11 @@ Four things make Karmada keep such an object, heal it and remove it in the end: 
 its two annotations on the object, and the name that Karmada itself would give the Work.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from kairship.controllers.access.desired import Content, Place, manifest
 from kairship.controllers.inside import ACCESS_LABEL
@@ -19,10 +22,7 @@ def execution_namespace(cluster: str) -> str:
     return f"karmada-es-{cluster}"
 
 
-def cluster_of(namespace: str) -> str:
-    return namespace.removeprefix(execution_namespace(""))
-
-
+@functools.lru_cache(maxsize=65536)
 def work_name(place: Place) -> str:
     """The name that Karmada finds the Work of an object by."""
     name = place.name.replace(":", ".").lower()
@@ -30,45 +30,45 @@ def work_name(place: Place) -> str:
     return f"{name}-{_encoded('-'.join(parts).lower())}"
 
 
-def work(cluster: str, place: Place, content: Content) -> dict[str, Any]:
-    name, namespace = work_name(place), execution_namespace(cluster)
+def object_in_member(cluster: str, place: Place, content: Content) -> dict[str, Any]:
+    """Our object with the marks by which Karmada recognises it."""
     wanted = manifest(place, content)
     wanted["metadata"]["labels"]["karmada.io/managed"] = "true"
-    wanted["metadata"]["annotations"] = {
-        "work.karmada.io/name": name,
-        "work.karmada.io/namespace": namespace,
-        # What has our name is ours, also when somebody was there first.
-        "work.karmada.io/conflict-resolution": "overwrite",
-    }
+    wanted["metadata"]["annotations"] = _marks(cluster, place)
+    return wanted
+
+
+def work(cluster: str, place: Place, content: Content) -> dict[str, Any]:
     return {
         "metadata": {
-            "name": name,
-            "namespace": namespace,
+            "name": work_name(place),
+            "namespace": execution_namespace(cluster),
             "labels": {ACCESS_LABEL: "true"},
             "finalizers": [FINALIZER],
         },
-        "spec": {"workload": {"manifests": [wanted]}},
+        "spec": {"workload": {"manifests": [object_in_member(cluster, place, content)]}},
     }
 
 
-def carries(found: list[dict[str, Any]] | None, wanted: Mapping[str, Any]) -> bool:
-    """Whether a Work that exists has what one should have. Karmada adds labels and annotations of its own."""
-    manifests = wanted["spec"]["workload"]["manifests"]
+def is_as(found: Mapping[str, Any], cluster: str, place: Place, content: Content) -> bool:
+    """Whether an object, or the manifest of one, is as it should be. Karmada adds labels and annotations of its own."""
+    metadata = found.get("metadata") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     return (
-        found is not None
-        and len(found) == len(manifests)
-        and all(_contains(actual, expected) for actual, expected in zip(found, manifests, strict=True))
+        (found.get("kind"), metadata.get("namespace", ""), metadata.get("name")) == msgspec.structs.astuple(place)
+        and all((found.get(field) or None) == content.get(field) for field in ("rules", "roleRef", "subjects"))
+        and labels.get(ACCESS_LABEL) == labels.get("karmada.io/managed") == "true"
+        and annotations.items() >= _marks(cluster, place).items()
     )
 
 
-def _contains(actual: Any, expected: Any) -> bool:
-    for path in ("apiVersion", "kind", "rules", "roleRef", "subjects"):
-        if actual.get(path) != expected.get(path):
-            return False
-    metadata, wanted = actual.get("metadata", {}), expected["metadata"]
-    if (metadata.get("name"), metadata.get("namespace")) != (wanted["name"], wanted.get("namespace")):
-        return False
-    return all((metadata.get(kind) or {}).items() >= wanted[kind].items() for kind in ("labels", "annotations"))
+def _marks(cluster: str, place: Place) -> dict[str, str]:
+    return {
+        "work.karmada.io/name": work_name(place),
+        "work.karmada.io/namespace": execution_namespace(cluster),
+        # What has our name is ours, also when somebody was there first.
+        "work.karmada.io/conflict-resolution": "overwrite",
+    }
 
 
 def _encoded(text: str) -> str:

@@ -5,11 +5,15 @@ whether this process still leads: a right that was withdrawn must not come back 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
 
 from kairship.controllers.access.desired import PREFIX, RESOURCES, Content, Desired, Place, manifest
-from kairship.controllers.access.works import FINALIZER, carries, work
+from kairship.controllers.access.works import FINALIZER, execution_namespace, is_as, work, work_name
 from kairship.controllers.inside import Inside, OwnRole, OwnRoleBinding, OwnWork
 from kairship.kube import Client, Conflict, NotFound, kinds
 from kairship.reconcile import Context, Metadata
@@ -20,6 +24,20 @@ _TIMEOUT = 10.0
 Act = Callable[[], Awaitable[object]]
 
 
+class Written(msgspec.Struct, frozen=True):
+    objects: int
+    """How many had to be written or removed."""
+    pending: Mapping[str, frozenset[str]]
+    """By role, the members in which something of it is not in place yet."""
+
+
+@dataclass
+class _Compared:
+    going: list[Act] = field(default_factory=list)
+    coming: list[Act] = field(default_factory=list)
+    pending: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+
 class RbacWriter:
     def __init__(self, context: Context, client: Client, inside: Inside, clusters: frozenset[str]) -> None:
         """`clusters` are the members that stay: what leaves takes its objects along."""
@@ -28,22 +46,36 @@ class RbacWriter:
         self._inside = inside
         self._clusters = clusters
 
-    async def bring_to(self, desired: Desired) -> int:
-        """Returns how many objects had to be written or removed."""
-        wanted_works = {
-            (manifest["metadata"]["namespace"], manifest["metadata"]["name"]): manifest
-            for manifest in self.works(desired)
-        }
-        going = [*self._going(desired.instance), *self._going_works(wanted_works)]
-        coming = [*self._coming(desired.instance), *self._coming_works(wanted_works)]
+    async def bring_to(self, desired: Desired) -> Written:
+        members = await self._compare_members(desired.members)
+        going = [*self._going(desired.instance), *members.going]
+        coming = [*self._coming(desired.instance), *members.coming]
         await self._all(going)
         await self._all(coming)
-        return len(going) + len(coming)
+        pending = {role: frozenset(clusters) for role, clusters in members.pending.items()}
+        return Written(objects=len(going) + len(coming), pending=pending)
 
-    def works(self, desired: Desired) -> Iterator[dict[str, Any]]:
+    async def _compare_members(self, desired: Mapping[Place, Content]) -> _Compared:
+        found = _Compared()
+        wanted: set[tuple[str, str]] = set()
         for cluster in sorted(self._clusters):
-            for place, content in desired.members.items():
-                yield work(cluster, place, content)
+            # Members and namespaces multiply: others want to run in between.
+            await asyncio.sleep(0)
+            namespace = execution_namespace(cluster)
+            for place, content in desired.items():
+                name = work_name(place)
+                wanted.add((namespace, name))
+                existing = self._inside.works.store.get(name, namespace=namespace)
+                if existing is None or not _is_whole(existing, cluster, place, content):
+                    found.coming.append(partial(self._apply_work, cluster, place, content))
+                elif _is_applied(existing):
+                    continue
+                found.pending[place.name].add(cluster)
+        for each in self._inside.works.store:
+            metadata = each.metadata
+            if metadata.deletion_timestamp is None and (metadata.namespace, metadata.name) not in wanted:
+                found.going.append(partial(self._delete_work, metadata))
+        return found
 
     def _existing(self) -> Iterator[tuple[Place, Metadata, Content]]:
         for role in self._inside.roles.store:
@@ -60,26 +92,14 @@ class RbacWriter:
             # A role reference cannot be changed: a binding to another role is not ours, though it is called so.
             foreign = wanted is not None and wanted.get("roleRef") != content.get("roleRef")
             if place.name.startswith(PREFIX) and (wanted is None or foreign):
-                yield lambda place=place, metadata=metadata: self._delete(place, metadata)  # type: ignore[misc]
+                yield partial(self._delete, place, metadata)
 
     def _coming(self, desired: Mapping[Place, Content]) -> Iterator[Act]:
         found = {place: content for place, _, content in self._existing()}
         # Roles before what refers to them.
         for place, content in sorted(desired.items()):
             if found.get(place) != content:
-                yield lambda place=place, content=content: self._apply(place, content)  # type: ignore[misc]
-
-    def _going_works(self, wanted: Mapping[tuple[str, str], Any]) -> Iterator[Act]:
-        for each in self._inside.works.store:
-            metadata = each.metadata
-            if metadata.deletion_timestamp is None and (metadata.namespace, metadata.name) not in wanted:
-                yield lambda metadata=metadata: self._delete_work(metadata)  # type: ignore[misc]
-
-    def _coming_works(self, wanted: Mapping[tuple[str, str], dict[str, Any]]) -> Iterator[Act]:
-        for (namespace, name), expected in wanted.items():
-            found = self._inside.works.store.get(name, namespace=namespace)
-            if found is None or not is_as(found, expected):
-                yield lambda expected=expected: self._apply_work(expected)  # type: ignore[misc]
+                yield partial(self._apply, place, content)
 
     async def _apply(self, place: Place, content: Content) -> None:
         self._check()
@@ -104,10 +124,12 @@ class RbacWriter:
             )
         )
 
-    async def _apply_work(self, expected: dict[str, Any]) -> None:
+    async def _apply_work(self, cluster: str, place: Place, content: Content) -> None:
         self._check()
         try:
-            await self._client.apply(kinds.WORKS, expected, field_manager=self._context.owner.name, timeout=_TIMEOUT)
+            await self._client.apply(
+                kinds.WORKS, work(cluster, place, content), field_manager=self._context.owner.name, timeout=_TIMEOUT
+            )
         except NotFound:
             return  # its namespace comes with the cluster, and the news of it
 
@@ -143,15 +165,18 @@ class RbacWriter:
                     raise result
 
 
-def is_as(found: OwnWork, expected: Mapping[str, Any]) -> bool:
+def _is_whole(found: OwnWork, cluster: str, place: Place, content: Content) -> bool:
     """Whether a Work is as it should be. One that is going is not, and cannot be made so."""
     if found.metadata.deletion_timestamp is not None:
         return True
-    return FINALIZER in found.metadata.finalizers and carries(found.spec.workload.manifests, expected)
+    manifests = found.spec.workload.manifests or []
+    return (
+        FINALIZER in found.metadata.finalizers and len(manifests) == 1 and is_as(manifests[0], cluster, place, content)
+    )
 
 
-def is_applied(found: OwnWork | None) -> bool:
-    applied = found.status.find("Applied") if found is not None else None
+def _is_applied(found: OwnWork) -> bool:
+    applied = found.status.find("Applied")
     return applied is not None and applied.status == "True"
 
 

@@ -7,7 +7,6 @@ of, when Karmada says otherwise than it should, and now and then. What that is, 
 import hashlib
 
 import msgspec
-import structlog
 
 from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster
 from kairship.controllers.inside import Inside, Insides, KarmadaCluster
@@ -34,9 +33,8 @@ EVERY = 600.0
 _REFUSED_AGAIN = 60.0
 _SOON = 2.0
 _AT_ONCE = 0.01
+_WAITING = 15.0  # until somebody has restarted what we may not
 _R, _P = MembershipReason, MembershipPhase
-
-log = structlog.get_logger(__name__)
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -81,6 +79,7 @@ class Joining:
             member = self._pool.cluster(name)
         except NotConnected as error:
             report.not_joined(_P.PENDING, _R.CLUSTER_NOT_READY, str(error))
+            self.forget(name)
             if report.joined:
                 report.state(MembershipCondition.CREDENTIALS_CURRENT, "Unknown", _R.CLUSTER_NOT_READY, str(error))
             return RetryAfter(jittered(EVERY))
@@ -95,7 +94,7 @@ class Joining:
             report.not_joined(_P.JOINING, _R.JOINING, "")
             return RetryAfter(_AT_ONCE)
         if not await self._go_over(report, karmada, member, basis):
-            return RetryAfter(_SOON)
+            return RetryAfter(_WAITING)
         # The picture shows the result a moment later, and wakes us if it is another than this.
         self._made[name] = (self._basis(instance, registered, member, inside), self._clock.now())
         return RetryAfter(jittered(EVERY))

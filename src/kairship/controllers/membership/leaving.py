@@ -4,8 +4,6 @@ Nothing is removed that is not this membership's: neither a Cluster of the same 
 account that a member gave to another instance.
 """
 
-import structlog
-
 from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import ACCESS_LABEL, Inside, Insides
 from kairship.controllers.membership.report import Report
@@ -21,8 +19,6 @@ _PATIENCE = 60.0  # that forced leaving has with Karmada, if the member does ans
 _R = MembershipReason
 _LEAVING = MembershipCondition.LEAVING
 _OWN_RBAC = (kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLE_BINDINGS, kinds.CLUSTER_ROLES)
-
-log = structlog.get_logger(__name__)
 
 
 class Leaving:

@@ -75,9 +75,13 @@ class Report:
 
     def not_joined(self, phase: MembershipPhase, reason: MembershipReason, message: str) -> None:
         """What keeps the cluster from joining. One that has joined stays so: the trouble is told elsewhere."""
-        if not self.joined:
-            self.state(MembershipCondition.JOINED, "False", reason, message)
-            self.set(phase=phase)
+        if self.joined:
+            return
+        if self.begun and phase is MembershipPhase.PENDING:
+            # That it was begun must not be forgotten: there may be something to undo.
+            phase, reason = MembershipPhase.JOINING, MembershipReason.JOIN_FAILED
+        self.state(MembershipCondition.JOINED, "False", reason, message)
+        self.set(phase=phase)
 
     def has_joined(self, uid: str, *, credentials_version: str, credentials_end: dt.datetime | None) -> None:
         if not self.joined or self.status.karmada_cluster_uid != uid:

@@ -1,10 +1,13 @@
 """What is left to do when Karmada has got other tokens for a member: nothing may use those before, then they go.
 
 Karmada v1.18 writes with the new token at once, but its controllers go on watching with the old one until they are
-restarted. Which process that is, its lease in the instance tells: an old token is marked with the holder of that
-moment, and goes when the holder is another. Where we may restart we do; where we may not, a condition asks for it.
+restarted. Where we may restart them we do, and then the old tokens can go. Where we may not, a condition asks for it:
+an old token is marked with the process that leads Karmada's controllers at that moment, by its lease in the instance,
+and goes when another process leads.
 """
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -12,18 +15,16 @@ import msgspec
 from kairship.controllers.membership.report import Report
 from kairship.controlplane import karmada
 from kairship.instances import membership
-from kairship.kube import Client, NotFound, kinds
+from kairship.kube import Client, NotFound, Object, kinds
 from kairship.reconcile import Clock
 from kairship.resources import MembershipCondition, MembershipReason
 
 HELD_BY = "kairship.io/held-by"
 RESTARTED = (karmada.CONTROLLER_MANAGER, karmada.SEARCH, karmada.METRICS_ADAPTER)
 _LEASE = ("karmada-controller-manager", "karmada-system")
-_NO_HOLDER = "nobody"
-_RESTART_AGAIN = 60.0
 
 Restart = Callable[[str], Awaitable[bool]]
-"""Restarts what holds tokens in the instance of that name; False where we may not."""
+"""Restarts what holds tokens in the instance of that name, until the old processes are gone; False where we may not."""
 
 
 class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -38,48 +39,71 @@ class Rotating:
     def __init__(self, restart: Restart, clock: Clock) -> None:
         self._restart = restart
         self._clock = clock
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._restarted: dict[str, float] = {}
 
     async def retire(self, report: Report, *, instance: Client, member: Client, edition: str) -> bool:
-        """Whether nothing is left of earlier tokens. If something is, look again soon."""
-        name = report.membership.metadata.name
-        earlier = await membership.earlier_tokens(member, name, edition)
-        if not earlier:
-            report.drop(MembershipCondition.RESTART_REQUIRED)
-            return True
-        holder = await _holder(instance)
-        waiting = False
+        """Whether nothing is left of earlier tokens. Karmada has the present ones by now."""
+        given = self._clock.now()
+        earlier = await membership.earlier_tokens(member, report.membership.metadata.name, edition)
+        if earlier and not await self._restarted_since(given, report.membership.spec.instance):
+            earlier = await self._still_held(earlier, instance=instance, member=member, report=report)
+            if earlier:
+                return False
         for secret in earlier:
-            secret_name = secret["metadata"]["name"]
-            held_by = secret["metadata"]["annotations"].get(HELD_BY)
-            if held_by is None:
-                marked = {"metadata": {"annotations": {HELD_BY: holder}}}
-                await member.patch(kinds.SECRETS, secret_name, marked, namespace=membership.NAMESPACE)
-            if held_by is None or held_by == holder:
-                waiting = True
-            elif holder != _NO_HOLDER:
-                await member.delete(kinds.SECRETS, secret_name, namespace=membership.NAMESPACE, missing_ok=True)
-        if waiting:
-            await self._ask_for_restart(report)
-        return False
+            await _delete(member, secret)
+        report.drop(MembershipCondition.RESTART_REQUIRED)
+        return True
 
-    async def _ask_for_restart(self, report: Report) -> None:
-        instance = report.membership.spec.instance
-        # One restart serves all members whose credentials were replaced before it.
-        if self._clock.now() - self._restarted.get(instance, float("-inf")) < _RESTART_AGAIN:
-            return
-        if await self._restart(instance):
-            self._restarted[instance] = self._clock.now()
-            return
-        message = f"restart {' and '.join(RESTARTED[:2])} of the Karmada of instance {instance}"
-        report.state(MembershipCondition.RESTART_REQUIRED, "True", MembershipReason.ROTATED, message)
+    async def _restarted_since(self, moment: float, instance: str) -> bool:
+        """One restart serves all members that were given other tokens before it."""
+        async with self._turns[instance]:
+            if self._restarted.get(instance, float("-inf")) > moment:
+                return True
+            begun = self._clock.now()
+            if not await self._restart(instance):
+                return False
+            self._restarted[instance] = begun
+            return True
+
+    async def _still_held(
+        self, earlier: list[Object], *, instance: Client, member: Client, report: Report
+    ) -> list[Object]:
+        """Where others restart: those that the process of today may still use. The rest is removed."""
+        holder = await _holder(instance)
+        unmarked, held, free = judge(earlier, holder)
+        for secret in unmarked:
+            marked = {"metadata": {"annotations": {HELD_BY: holder}}}
+            await member.patch(kinds.SECRETS, secret["metadata"]["name"], marked, namespace=membership.NAMESPACE)
+        for secret in free:
+            await _delete(member, secret)
+        if held:
+            message = f"restart {' and '.join(RESTARTED[:2])} of the Karmada of {report.membership.spec.instance}"
+            report.state(MembershipCondition.RESTART_REQUIRED, "True", MembershipReason.ROTATED, message)
+        return held
 
 
-async def _holder(instance: Client) -> str:
-    """The process that leads Karmada's controllers."""
+def judge(earlier: list[Object], holder: str | None) -> tuple[list[Object], list[Object], list[Object]]:
+    """Of earlier tokens: those to be marked with the holder, those that may be in use, and those that are free.
+
+    While nobody says that it leads, nothing is taken for granted.
+    """
+    by_mark = [(secret["metadata"].get("annotations", {}).get(HELD_BY), secret) for secret in earlier]
+    unmarked = [secret for mark, secret in by_mark if mark is None and holder is not None]
+    held = [secret for mark, secret in by_mark if mark is None or holder is None or mark == holder]
+    return unmarked, held, [secret for secret in earlier if secret not in held]
+
+
+async def _delete(member: Client, secret: Object) -> None:
+    name = secret["metadata"]["name"]
+    await member.delete(kinds.SECRETS, name, namespace=membership.NAMESPACE, missing_ok=True)
+
+
+async def _holder(instance: Client) -> str | None:
+    """The process that leads Karmada's controllers, as far as it says so."""
     name, namespace = _LEASE
     try:
         lease = await instance.get(kinds.LEASES, name, namespace=namespace, as_type=_Lease)
     except NotFound:
-        return _NO_HOLDER
-    return lease.spec.holder_identity or _NO_HOLDER
+        return None
+    return lease.spec.holder_identity

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from kairship.access import Binding, products
-from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, ObservedInstance, instance_key, no_key
+from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
 from kairship.controllers.inside import Insides
 from kairship.controllers.registry.wanted import held_namespaces, instance_of, registrations
+from kairship.controllers.telling import tell
 from kairship.kube import Client, Conflict
 from kairship.reconcile import (
     DONE,
@@ -38,15 +39,12 @@ from kairship.resources import (
     REGISTRATIONS,
     InstanceCondition,
     InstanceReason,
-    InstanceStatus,
     ProductSpec,
     RegistrationCondition,
     RegistrationSpec,
     RegistrationStatus,
     Writer,
     find_condition,
-    set_condition,
-    written_by,
 )
 from kairship.resources.registration import Parent
 
@@ -73,7 +71,7 @@ def registry_controller(
 ) -> Controller:
     known = Reflector(client, Selection(REGISTRATION, KnownRegistration), clock=clock, metrics=metrics)
     catalogue = Reflector(client, Selection(PRODUCT, KnownProduct), clock=clock, metrics=metrics)
-    registry = Registry(cluster, known, catalogue, insides=insides, clock=clock)
+    registry = Registry(cluster, known, catalogue, insides=insides)
 
     def of_registration(registration: KnownRegistration) -> Iterable[Key]:
         if (instance := instance_of(registration.spec)) is not None:
@@ -124,13 +122,11 @@ class Registry:
         catalogue: Reflector[KnownProduct],
         *,
         insides: Insides,
-        clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._known = known
         self._catalogue = catalogue
         self._insides = insides
-        self._clock = clock
 
     async def reconcile(self, context: Context, key: Key) -> Result:
         if key.namespace == _CATALOGUE:
@@ -183,19 +179,15 @@ class Registry:
             else None
         )
         known = said is not None and said.status == "True"
-        own = written_by(instance.status.conditions, Writer.INSTANCE_REGISTRY, InstanceCondition)
-        conditions = set_condition(
-            own,
+        told = await tell(
+            context,
+            instance,
             InstanceCondition.REGISTERED,
             "True" if known else "False",
             InstanceReason.REGISTERED if known else InstanceReason.REGISTRATION_PENDING,
-            message=said.message if said is not None else "",
-            generation=instance.metadata.generation,
-            now=self._clock.wall(),
+            said.message if said is not None else "",
         )
-        if conditions != own and not await context.owner.apply_status(
-            INSTANCE, instance.metadata, InstanceStatus(conditions=conditions)
-        ):
+        if not told:
             return RetryAfter(_STALE)
         return RetryAfter(jittered(_EVERY))
 

@@ -11,7 +11,6 @@ import msgspec
 
 from kairship.controllers.global_cluster import (
     CLUSTER,
-    INSTANCE,
     GlobalCluster,
     ObservedInstance,
     RegisteredCluster,
@@ -20,6 +19,7 @@ from kairship.controllers.global_cluster import (
     no_key,
 )
 from kairship.controllers.inside import Insides
+from kairship.controllers.telling import tell
 from kairship.controllers.virtual_cluster import credentials, identity
 from kairship.instances.pool import NotConnected, Pool, Reason, TargetKind
 from kairship.kube import Client, Conflict, KubeError, kinds
@@ -44,11 +44,9 @@ from kairship.resources import (
     ConditionStatus,
     InstanceCondition,
     InstanceReason,
-    InstanceStatus,
     Writer,
-    set_condition,
+    find_condition,
     virtual_cluster_name,
-    written_by,
 )
 
 NAME = Writer.VIRTUAL_CLUSTER_SYNC.value.removeprefix("kairship-")
@@ -110,7 +108,9 @@ class VirtualClusterSync:
         try:
             client = self._pool.instance(key.name)
         except NotConnected as error:
-            return await self._tell(context, key, "False", InstanceReason.NOT_CREATED, str(error), only_if_new=True)
+            if find_condition(instance.status.conditions, InstanceCondition.VIRTUAL_CLUSTER_SYNCED) is None:
+                await self._tell(context, key.name, "False", InstanceReason.NOT_CREATED, str(error))
+            return DONE  # the pool tells when it can be reached
         if inside is None:
             return DONE  # it tells when it is whole
         try:
@@ -118,11 +118,10 @@ class VirtualClusterSync:
             due = await self._opened(context, instance, client)
             await self._write_cluster(context, instance)
         except KubeError as error:
-            await self._tell(context, key, "False", InstanceReason.SYNC_FAILED, str(error))
+            await self._tell(context, key.name, "False", InstanceReason.SYNC_FAILED, str(error))
             raise RetryableError(str(error)) from error
-        told = await self._tell(context, key, "True", InstanceReason.SYNCED)
-        if told is not DONE:
-            return told
+        if not await self._tell(context, key.name, "True", InstanceReason.SYNCED):
+            return RetryAfter(_STALE)
         return RetryAfter(min(jittered(_EVERY), max(1.0, due - self._clock.wall().timestamp())))
 
     async def _remove_foreign(self, context: Context, name: str, instance: ObservedInstance | None) -> None:
@@ -177,34 +176,11 @@ class VirtualClusterSync:
         )
 
     async def _tell(
-        self,
-        context: Context,
-        key: Key,
-        status: ConditionStatus,
-        reason: InstanceReason,
-        message: str = "",
-        *,
-        only_if_new: bool = False,
-    ) -> Result:
-        instance = self._cluster.observed.store.get(key.name)
-        if instance is None:
-            return DONE
-        own = written_by(instance.status.conditions, Writer.VIRTUAL_CLUSTER_SYNC, InstanceCondition)
-        if own and only_if_new:
-            return DONE
-        conditions = set_condition(
-            own,
-            InstanceCondition.VIRTUAL_CLUSTER_SYNCED,
-            status,
-            reason,
-            message=message,
-            generation=instance.metadata.generation,
-            now=self._clock.wall(),
-        )
-        if conditions == own:
-            return DONE
-        written = await context.owner.apply_status(INSTANCE, instance.metadata, InstanceStatus(conditions=conditions))
-        return DONE if written else RetryAfter(_STALE)
+        self, context: Context, name: str, status: ConditionStatus, reason: InstanceReason, message: str = ""
+    ) -> bool:
+        instance = self._cluster.observed.store.get(name)
+        kind = InstanceCondition.VIRTUAL_CLUSTER_SYNCED
+        return instance is None or await tell(context, instance, kind, status, reason, message)
 
 
 async def _remove(client: Client, cluster: RegisteredCluster) -> None:

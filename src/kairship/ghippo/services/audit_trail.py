@@ -7,7 +7,7 @@ from kairship.ghippo.audit import AuditLog, Entry
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import Invalid
 from kairship.ghippo.identifiers import Now, now
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call
 
 _MOST = 1000
 _LONGEST_ID = 64

@@ -17,7 +17,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.audit_pb import (
 )
 from kairship.ghippo.audit import AuditLog, Filter, csv_header
 from kairship.ghippo.database import Database
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call
 
 _USUAL, _MOST = 100, 1000
 

@@ -20,7 +20,7 @@ from kairship.ghippo.database.schema import groups, resources, users
 from kairship.ghippo.errors import Invalid
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call, Caller
 
 _SUBJECTS: dict[Subject.Kind, bindings.SubjectKind] = {Subject.Kind.USER: "User", Subject.Kind.GROUP: "Group"}
 _TARGETS: dict[Target.Kind, bindings.TargetKind] = {
@@ -45,7 +45,7 @@ def subject_message(connection: sa.Connection, row: sa.Row[Any]) -> Subject:
 
 
 def give(
-    connection: sa.Connection, giver: str, subject: Subject | None, role: str, target: bindings.Target, *, at: int
+    connection: sa.Connection, giver: Caller, subject: Subject | None, role: str, target: bindings.Target, *, at: int
 ) -> str:
     """Give a role, as far as the giver may."""
     kind, identifier = subject_of(subject)
@@ -99,7 +99,7 @@ class Bindings:
     async def create_binding(self, request: CreateBindingRequest, call: Call) -> Binding:
         def work(connection: sa.Connection) -> Binding:
             target = _target_of(connection, request.target)
-            made = give(connection, call.caller.id, request.subject, request.role, target, at=self._now())
+            made = give(connection, call.caller, request.subject, request.role, target, at=self._now())
             return _message(connection, bindings.get(connection, made))
 
         return await self._database.write(work)

@@ -1,34 +1,8 @@
-"""What services need to know of a call. The entrance has the objects."""
-
-from typing import Protocol
+"""What services need to know of a call."""
 
 from kairship.ghippo.errors import Invalid, Precondition
 from kairship.ghippo.sign_in import Origin
-
-
-class Caller(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def authenticated_by(self) -> str:
-        """ "session" for somebody at a browser or command line, "token" for an access token."""
-
-    @property
-    def session(self) -> str:
-        """The session that the call belongs to; empty with an access token."""
-
-
-class Call(Protocol):
-    @property
-    def caller(self) -> Caller: ...
-
-    @property
-    def request_id(self) -> str: ...
-
-    @property
-    def origin(self) -> str:
-        """The address that the call came from."""
+from kairship.rpc.calls import Call
 
 
 def origin_of(call: Call) -> Origin:

@@ -23,9 +23,10 @@ from kairship.gen.kairship.ghippo.v1alpha1.user_pb import User
 from kairship.ghippo import access_tokens, sessions
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
-from kairship.ghippo.services.calls import Call, origin_of, require_session
+from kairship.ghippo.services.calls import origin_of, require_session
 from kairship.ghippo.services.users import read_user
 from kairship.ghippo.sign_in import SignIn
+from kairship.rpc.calls import Call
 
 
 def _token_message(row: sa.Row[Any]) -> AccessToken:

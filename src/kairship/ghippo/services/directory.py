@@ -17,9 +17,9 @@ from kairship.ghippo.database.pulse import wait
 from kairship.ghippo.directory import Event, Gone, Identity, KeysChanged, Position, Token
 from kairship.ghippo.errors import Invalid
 from kairship.ghippo.identifiers import Now, now
-from kairship.ghippo.services.calls import Call
 from kairship.ghippo.sign_in import SignIn
 from kairship.reconcile import Clock, SystemClock
+from kairship.rpc.calls import Call
 
 LOOK_EVERY = 0.5
 SPEAK_EVERY = 2.0

@@ -23,8 +23,9 @@ from kairship.ghippo import bindings, folders
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
-from kairship.ghippo.services.calls import Call, number, optional_number
+from kairship.ghippo.services.calls import number, optional_number
 from kairship.ghippo.services.members import add_member, members_of, remove_member
+from kairship.rpc.calls import Call
 
 
 class _Identified(Protocol):
@@ -89,14 +90,12 @@ class Folders:
     async def add_folder_member(self, request: AddFolderMemberRequest, call: Call) -> WorkspaceMember:
         def work(connection: sa.Connection) -> WorkspaceMember:
             target = _target(request)
-            return add_member(connection, call.caller.id, request.subject, request.role, target, at=self._now())
+            return add_member(connection, call.caller, request.subject, request.role, target, at=self._now())
 
         return await self._database.write(work)
 
     async def remove_folder_member(self, request: RemoveFolderMemberRequest, call: Call) -> Empty:
         await self._database.write(
-            lambda connection: remove_member(
-                connection, call.caller.id, _target(request), request.member, at=self._now()
-            )
+            lambda connection: remove_member(connection, call.caller, _target(request), request.member, at=self._now())
         )
         return Empty()

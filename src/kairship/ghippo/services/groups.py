@@ -23,7 +23,7 @@ from kairship.ghippo import escalation, groups
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call
 
 
 def _message(row: sa.Row[Any]) -> Group:
@@ -76,7 +76,7 @@ class Groups:
 
     async def add_group_member(self, request: AddGroupMemberRequest, call: Call) -> Empty:
         def work(connection: sa.Connection) -> None:
-            escalation.check_may_become(connection, call.caller.id, group=request.id)
+            escalation.check_may_become(connection, call.caller, group=request.id)
             groups.add_member(connection, request.id, request.user, at=self._now())
 
         await self._database.write(work)

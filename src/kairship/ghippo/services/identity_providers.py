@@ -18,7 +18,7 @@ from kairship.ghippo import identity_providers
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import Invalid
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call
 
 
 def _message(row: sa.Row[Any]) -> IdentityProvider:

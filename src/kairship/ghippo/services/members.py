@@ -7,6 +7,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import WorkspaceMember
 from kairship.ghippo import bindings, escalation, roles
 from kairship.ghippo.errors import NotFound
 from kairship.ghippo.services.bindings import give, subject_message
+from kairship.rpc.calls import Caller
 
 
 def members_of(connection: sa.Connection, target: bindings.Target) -> list[WorkspaceMember]:
@@ -15,13 +16,13 @@ def members_of(connection: sa.Connection, target: bindings.Target) -> list[Works
 
 
 def add_member(
-    connection: sa.Connection, giver: str, subject: Subject | None, role: str, target: bindings.Target, *, at: int
+    connection: sa.Connection, giver: Caller, subject: Subject | None, role: str, target: bindings.Target, *, at: int
 ) -> WorkspaceMember:
     made = bindings.get(connection, give(connection, giver, subject, role, target, at=at))
     return WorkspaceMember(id=made.id, subject=subject_message(connection, made), role=made.role_id)
 
 
-def remove_member(connection: sa.Connection, remover: str, target: bindings.Target, member: str, *, at: int) -> None:
+def remove_member(connection: sa.Connection, remover: Caller, target: bindings.Target, member: str, *, at: int) -> None:
     """Of this target only: the identifier of a binding elsewhere is unknown here. Nobody removes who has more."""
     row = bindings.get(connection, member)
     if (row.target_kind, row.target_id) != (target.kind, target.id):

@@ -20,7 +20,7 @@ from kairship.ghippo import bindings, escalation, roles
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call
 
 
 def _message(role: roles.Role) -> Role:
@@ -69,7 +69,7 @@ class Roles:
         def work(connection: sa.Connection) -> Role:
             # It may be one's own: what it gains must be had already.
             gained = set(request.permissions) - roles.get(connection, request.id).permissions
-            escalation.check_may_give(connection, call.caller.id, gained, bindings.PLATFORM)
+            escalation.check_may_give(connection, call.caller, gained, bindings.PLATFORM)
             roles.update(
                 connection,
                 request.id,

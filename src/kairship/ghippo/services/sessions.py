@@ -25,9 +25,10 @@ from kairship.ghippo.database import Database
 from kairship.ghippo.errors import NotFound, Precondition, Refused, Unavailable
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.oidc import ProviderLogin
-from kairship.ghippo.services.calls import Call, origin_of, require_session
+from kairship.ghippo.services.calls import origin_of, require_session
 from kairship.ghippo.services.users import read_user
 from kairship.ghippo.sign_in import SignedIn, SignIn
+from kairship.rpc.calls import Call
 
 
 class Sessions:

@@ -20,8 +20,8 @@ from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
 from kairship.ghippo.passwords import Passwords, check_policy
-from kairship.ghippo.services.calls import Call
 from kairship.ghippo.sign_in import SignIn
+from kairship.rpc.calls import Call
 
 
 def user_message(row: sa.Row[Any], groups: list[str]) -> User:
@@ -86,7 +86,7 @@ class Users:
 
     async def update_user(self, request: UpdateUserRequest, call: Call) -> User:
         def work(connection: sa.Connection) -> User:
-            escalation.check_may_become(connection, call.caller.id, user=request.id)
+            escalation.check_may_become(connection, call.caller, user=request.id)
             users.update(
                 connection,
                 request.id,
@@ -101,14 +101,14 @@ class Users:
 
     async def reset_password(self, request: ResetPasswordRequest, call: Call) -> Empty:
         await self._database.read(
-            lambda connection: escalation.check_may_become(connection, call.caller.id, user=request.id)
+            lambda connection: escalation.check_may_become(connection, call.caller, user=request.id)
         )
         await self._sign_in.set_password(request.id, request.password)
         return Empty()
 
     async def delete_user(self, request: DeleteUserRequest, call: Call) -> Empty:
         def work(connection: sa.Connection) -> None:
-            escalation.check_may_become(connection, call.caller.id, user=request.id)
+            escalation.check_may_become(connection, call.caller, user=request.id)
             users.delete(connection, request.id, at=self._now())
 
         await self._database.write(work)

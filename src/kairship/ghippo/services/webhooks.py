@@ -18,7 +18,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.webhook_pb import (
 from kairship.ghippo import webhooks
 from kairship.ghippo.database import Database
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.services.calls import Call
+from kairship.rpc.calls import Call
 
 
 def _message(row: sa.Row[Any]) -> Webhook:

@@ -29,8 +29,9 @@ from kairship.ghippo import bindings, effective, workspaces
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
-from kairship.ghippo.services.calls import Call, number, optional_number
+from kairship.ghippo.services.calls import number, optional_number
 from kairship.ghippo.services.members import add_member, members_of, remove_member
+from kairship.rpc.calls import Call
 
 
 class _Identified(Protocol):
@@ -110,13 +111,13 @@ class Workspaces:
     async def add_workspace_member(self, request: AddWorkspaceMemberRequest, call: Call) -> WorkspaceMember:
         def work(connection: sa.Connection) -> WorkspaceMember:
             target = _target(request)
-            return add_member(connection, call.caller.id, request.subject, request.role, target, at=self._now())
+            return add_member(connection, call.caller, request.subject, request.role, target, at=self._now())
 
         return await self._database.write(work)
 
     async def remove_workspace_member(self, request: RemoveWorkspaceMemberRequest, call: Call) -> Empty:
         await self._database.write(
-            lambda connection: remove_member(connection, call.caller.id, _target(request), request.id, at=self._now())
+            lambda connection: remove_member(connection, call.caller, _target(request), request.id, at=self._now())
         )
         return Empty()
 

@@ -21,6 +21,6 @@ class AppsService(ResourceService):
     async def promote_member_cluster_deployment(
         self, request: PromoteMemberClusterDeploymentRequest, call: Call
     ) -> Empty:
-        await promote_deployment(self._operations.reach.instance(request.instance), request, call)
+        await promote_deployment(self._operations.reach, request, call)
         await self._operations.writes.several(request.instance, _PROMOTED, call)
         return Empty()

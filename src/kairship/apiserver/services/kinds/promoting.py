@@ -7,12 +7,13 @@ because their template is the same. What the instance has already is left as it 
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from kairship.apiserver.services.reach import FIELD_MANAGER, InMember
+from kairship.apiserver.services.reach import FIELD_MANAGER, InMember, Reach
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
 from kairship.kube import AlreadyExists as Exists
-from kairship.kube import Client, KubeError, Object, Resource, kinds
+from kairship.kube import KubeError, Object, Resource, kinds
 from kairship.kube import NotFound as Missing
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import AlreadyExists, FailedPrecondition, NotFound
@@ -27,9 +28,8 @@ _ADDRESSES = ("clusterIP", "clusterIPs", "healthCheckNodePort")
 Reference = tuple[Resource, str]
 
 
-async def promote_deployment(client: Client, request: PromoteMemberClusterDeploymentRequest, call: Call) -> None:
-    """`client` is one of the instance."""
-    promotion = _Promotion(client, request.cluster, request.namespace, call)
+async def promote_deployment(reach: Reach, request: PromoteMemberClusterDeploymentRequest, call: Call) -> None:
+    promotion = _Promotion(reach, request, call)
     deployment = await promotion.in_member(kinds.DEPLOYMENTS, request.name)
     if deployment is None:
         raise NotFound(f"cluster {request.cluster} has no Deployment {request.namespace}/{request.name}")
@@ -51,10 +51,12 @@ async def promote_deployment(client: Client, request: PromoteMemberClusterDeploy
 
 
 class _Promotion:
-    def __init__(self, client: Client, cluster: str, namespace: str, call: Call) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._namespace = namespace
+    def __init__(self, reach: Reach, request: PromoteMemberClusterDeploymentRequest, call: Call) -> None:
+        self._reach = reach
+        self._instance = request.instance
+        self._client = reach.instance(request.instance)
+        self._cluster = request.cluster
+        self._namespace = request.namespace
         self._call = call
         self._created: list[tuple[Resource, Object]] = []
 
@@ -71,13 +73,7 @@ class _Promotion:
             for resource, obj in wanted:
                 await self._create(resource, template_of(obj, resource))
             with told_as_mistake():
-                await self._client.create(
-                    kinds.PROPAGATION_POLICIES,
-                    policy_for(name, self._cluster, self._created),
-                    namespace=self._namespace,
-                    field_manager=FIELD_MANAGER,
-                    timeout=patience(self._call),
-                )
+                await self._write(kinds.PROPAGATION_POLICIES, policy_for(name, self._cluster, self._created))
         except BaseException:
             # Also when the caller has gone: then the undoing goes on without it.
             await asyncio.shield(self._undo())
@@ -85,26 +81,32 @@ class _Promotion:
 
     async def _ensure_namespace(self) -> None:
         try:
-            await self._client.create(
-                kinds.NAMESPACES, {"metadata": {"name": self._namespace}}, timeout=patience(self._call)
-            )
-        except Exists:
-            return
+            await self._client.get(kinds.NAMESPACES, self._namespace, timeout=patience(self._call))
+        except Missing:
+            with suppress(Exists):
+                await self._write(kinds.NAMESPACES, {"metadata": {"name": self._namespace}})
 
     async def _create(self, resource: Resource, template: Object) -> None:
         try:
-            created = await self._client.create(
-                resource,
-                template,
-                namespace=self._namespace,
-                field_manager=FIELD_MANAGER,
-                timeout=patience(self._call),
-            )
+            created = await self._write(resource, template)
         except Exists:
             if resource is kinds.DEPLOYMENTS:
                 raise
             return  # it is left as it is, and left out of the policy
         self._created.append((resource, created))
+
+    async def _write(self, resource: Resource, obj: Object) -> Object:
+        return await self._reach.acting(
+            self._instance,
+            self._call,
+            lambda client: client.create(
+                resource,
+                obj,
+                namespace=self._namespace if resource.namespaced else None,
+                field_manager=FIELD_MANAGER,
+                timeout=patience(self._call),
+            ),
+        )
 
     async def _undo(self) -> None:
         for resource, obj in reversed(self._created):

@@ -68,8 +68,12 @@ class Operations:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, namespace=namespace)
         with told_as_mistake():
-            created = await self.reach.instance(request.instance).create(
-                kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
+            created = await self.reach.acting(
+                request.instance,
+                call,
+                lambda client: client.create(
+                    kind.resource, wanted, namespace=namespace, field_manager=FIELD_MANAGER, timeout=patience(call)
+                ),
             )
         await self.writes.written(request.instance, kind.resource, created, call)
         return _reply(method, data=as_json(created))
@@ -78,8 +82,11 @@ class Operations:
         namespace = _namespace(kind, request)
         wanted = await read_manifest(request.data, kind.resource, name=request.name, namespace=namespace)
         with told_as_mistake():
-            replaced = await replace(
-                self.reach.instance(request.instance), kind.resource, wanted, call, namespace=namespace
+            reader = self.reach.instance(request.instance)
+            replaced = await self.reach.acting(
+                request.instance,
+                call,
+                lambda writer: replace(reader, kind.resource, wanted, call, namespace=namespace, writer=writer),
             )
         await self.writes.written(request.instance, kind.resource, replaced, call)
         return _reply(method, data=as_json(replaced))
@@ -94,12 +101,16 @@ class Operations:
         if kind.guard_delete is not None:
             await kind.guard_delete(current, client, call)
         with told_as_precondition():
-            await client.delete(
-                kind.resource,
-                request.name,
-                namespace=namespace,
-                uid=current["metadata"]["uid"],
-                timeout=patience(call),
+            await self.reach.acting(
+                request.instance,
+                call,
+                lambda writer: writer.delete(
+                    kind.resource,
+                    request.name,
+                    namespace=namespace,
+                    uid=current["metadata"]["uid"],
+                    timeout=patience(call),
+                ),
             )
         await self.writes.deleted(request.instance, kind.resource, current["metadata"]["uid"], call)
         return Empty()
@@ -121,13 +132,17 @@ class Operations:
 
     async def _merge(self, kind: Kind, request: Any, patch: Object, call: Call) -> Object:
         with told_as_mistake():
-            merged = await self.reach.instance(request.instance).patch(
-                kind.resource,
-                request.name,
-                patch,
-                namespace=_namespace(kind, request),
-                field_manager=FIELD_MANAGER,
-                timeout=patience(call),
+            merged = await self.reach.acting(
+                request.instance,
+                call,
+                lambda client: client.patch(
+                    kind.resource,
+                    request.name,
+                    patch,
+                    namespace=_namespace(kind, request),
+                    field_manager=FIELD_MANAGER,
+                    timeout=patience(call),
+                ),
             )
         await self.writes.written(request.instance, kind.resource, merged, call)
         return merged
