@@ -19,7 +19,9 @@ import pytest
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane, Home, demo
 from kairship.engine import Engine
-from kairship.kube import Connection
+from kairship.kpanda import rbac
+from kairship.kube import Client, Connection
+from kairship.resources import NAMESPACE
 from kairship.supervisor import daemon
 
 LOCATION = "KAIRSHIP_TEST_PLANE"
@@ -62,8 +64,48 @@ def discard() -> None:
 
 def bring_up(engine: Engine) -> EmbeddedPlane:
     plane = EmbeddedPlane(Home(_root() / "plane"), engine)
-    _once("plane-is-up", lambda: plane.up(Silent(), MEMBERS))
+
+    async def start() -> None:
+        await plane.up(Silent(), MEMBERS)
+        async with Client(await plane.global_connection()) as client:
+            for manifest in _leave_clusters_of_tests_alone():
+                await client.apply_object(manifest, field_manager="kairship-tests")
+
+    _once("plane-is-up", start)
     return plane
+
+
+def _leave_clusters_of_tests_alone() -> list[dict[str, Any]]:
+    """Clusters with the label `own` have the status that a test gives them: container management cannot write it."""
+    name = {"name": "kairship-tests-own-clusters"}
+    rules = [
+        {
+            "apiGroups": ["cluster.kpanda.io"],
+            "apiVersions": ["*"],
+            "resources": ["clusters/status"],
+            "operations": ["UPDATE"],
+        }
+    ]
+    refusal = {
+        "expression": "!has(object.metadata.labels) || !('own' in object.metadata.labels) "
+        f"|| request.userInfo.username != 'system:serviceaccount:{NAMESPACE}:{rbac.ACCOUNT}'",
+        "message": "the status of this cluster is a test's own",
+    }
+    api = "admissionregistration.k8s.io/v1"
+    return [
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": name,
+            "spec": {"matchConstraints": {"resourceRules": rules}, "validations": [refusal]},
+        },
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": name,
+            "spec": {"policyName": name["name"], "validationActions": ["Deny"]},
+        },
+    ]
 
 
 def bring_up_quiet_cluster(plane: EmbeddedPlane, engine: Engine) -> Connection:

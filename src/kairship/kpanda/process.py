@@ -117,18 +117,22 @@ class ContainerManagement:
             pool_metrics=self._pool_metrics,
         )
         tokens = ServiceTokens(client, audience=AUDIENCE, accounts=CALLERS)
-        server = RoleServer(Registry(assembly.services), tokens, metrics=CollectorRegistry())
+        # Of its own, because a replica may take part several times.
+        figures = CollectorRegistry()
+        server = RoleServer(Registry(assembly.services), tokens, metrics=figures)
         address = f"{self._settings.host}:{self._settings.port}"
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._certificate.follow())
             working = tasks.create_task(assembly.run())
             async with server.serving(address, self._certificate) as self.port:
                 self._assembly = assembly
+                self._registry.register(figures)
                 log.info("serving", port=self.port, holder=self._holder)
                 try:
                     await asyncio.wait((working,))
                 finally:
                     self._assembly, self._state = None, "stopping"
+                    self._registry.unregister(figures)
 
     async def _say_ready(self) -> tuple[bool, str]:
         if self._assembly is None:

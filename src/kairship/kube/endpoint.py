@@ -56,11 +56,13 @@ class Endpoint:
         token: TokenSource | None = None,
         around: Callable[[Exchanges], Exchanges] | None = None,
         addresses: AddressRule | None = None,
+        largest_reply: int | None = None,
     ) -> None:
         """`token` gives the bearer token in place of the connection's, for those who renew it themselves.
 
         `around` puts something between the client and its transport, which sees every call. `addresses` says where the
-        server may be, whatever its name resolves to; without it, anywhere.
+        server may be, whatever its name resolves to; without it, anywhere. A whole reply of more bytes than
+        `largest_reply` is refused, for servers that are not trusted to end.
         To be made inside a running event loop, and closed there.
         """
         self.connection = connection
@@ -73,6 +75,7 @@ class Endpoint:
             max_streams=max_streams,
             user_agent=user_agent,
             addresses=addresses,
+            largest_reply=largest_reply,
         )
         self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True

@@ -116,11 +116,13 @@ class Transport:
         max_streams: int,
         user_agent: str,
         addresses: AddressRule | None = None,
+        largest_reply: int | None = None,
     ) -> None:
         self.server = connection.server
         self._tls_server_name = connection.tls_server_name
         self._calls = asyncio.Semaphore(max_connections)
         self._streams = asyncio.Semaphore(max_streams)
+        self._largest = largest_reply
         self._waiting: set[asyncio.Timeout] = set()
         self._closed = False
         reuse = aiohttp.TraceConfig()
@@ -168,7 +170,7 @@ class Transport:
             self._calls,
             await self._send(method, path, params, body, headers) as response,
         ):
-            return RawResponse(response.status, response.headers, await response.read())
+            return RawResponse(response.status, response.headers, await self._read(response))
 
     @asynccontextmanager
     async def stream(
@@ -189,6 +191,18 @@ class Transport:
                 reply = await self._send(method, path, params, body, headers)
                 await held.enter_async_context(reply)
             yield Stream(reply, self, call)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        if self._largest is None:
+            return await response.read()
+        pieces: list[bytes] = []
+        left = self._largest
+        async for piece in response.content.iter_any():
+            left -= len(piece)
+            if left < 0:
+                raise errors.BadReply(f"{self.server} answers with more than {self._largest >> 20} MiB")
+            pieces.append(piece)
+        return b"".join(pieces)
 
     async def _send(
         self, method: str, path: str, params: Mapping[str, str] | None, body: bytes | None, headers: CIMultiDict[str]

@@ -44,6 +44,7 @@ async def test_what_people_decide_can_be_changed(kpanda: Management, frankfurt: 
     await kpanda.register(
         frankfurt, name="one", spec=ClusterSpec(alias="Old", region="r1"), labels={"a": "1", "b": "2"}
     )
+    collected = await followers_of(kpanda, "one")
     taint = Taint(key="maintenance", effect=TaintEffect.NoSchedule)
     spec = ClusterSpec(alias="New", zones=["z1", "z2"], provider="AWS_EKS", roles=["edge"], taints=[taint])
     changed = await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=spec)
@@ -62,6 +63,13 @@ async def test_what_people_decide_can_be_changed(kpanda: Management, frankfurt: 
     found = await kpanda("Clusters.ListClusters", ListClustersResponse, zone="z2", label_selector="c=3")
     assert [item.metadata.name for item in found.items if item.metadata] == ["one"]
     assert (await kpanda("Clusters.ListClusters", ListClustersResponse, region="r1")).items == []
+    assert await followers_of(kpanda, "one") == collected, "the collection went on meanwhile"
+
+
+async def followers_of(kpanda: Management, name: str) -> set[int]:
+    """What follows its kinds, as soon as all of them are followed."""
+    stored = await kpanda.seen(name, is_ready)
+    return {id(each) for each in kpanda.assembly.collector.followers(stored["metadata"]["uid"])}
 
 
 async def test_a_new_credential_is_verified_and_used_at_once(
@@ -113,7 +121,7 @@ async def test_a_new_token_is_used_without_beginning_anew(kpanda: Management, fr
     created = await kpanda.register(by_token, name="rotated")
     await kpanda.seen("rotated", is_ready)
     assert created.metadata is not None
-    before = kpanda.assembly.collector.followers(created.metadata.uid)
+    before = await followers_of(kpanda, "rotated")
     renewed = msgspec.structs.replace(by_token, token=next_one)
     await kpanda("Clusters.UpdateClusterCredential", Cluster, name="rotated", credential=kubeconfig(renewed))
 
@@ -121,9 +129,9 @@ async def test_a_new_token_is_used_without_beginning_anew(kpanda: Management, fr
         return True if kpanda.token_in_use("rotated") == next_one else None
 
     await until(uses_it, what="the use of the new token")
-    after = kpanda.assembly.collector.followers(created.metadata.uid)
-    assert [id(each) for each in before] == [id(each) for each in after]
-    assert not any(each.figures.resyncs for each in after)
+    assert await followers_of(kpanda, "rotated") == before
+    followers = kpanda.assembly.collector.followers(created.metadata.uid)
+    assert not any(each.figures.resyncs for each in followers)
 
 
 async def test_another_endpoint_must_lead_to_the_same_cluster(

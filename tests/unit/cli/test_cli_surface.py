@@ -26,7 +26,7 @@ def leaves(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 
 EVERYTHING = dict(leaves(typer.main.get_command(app)))
 # A server has no result to print; it logs JSON.
-SERVERS = (("apiserver",), ("controller-manager",), ("ghippo",))
+SERVERS = (("apiserver",), ("controller-manager",), ("ghippo",), ("kpanda",))
 # These have nothing to tell, and a credential is for programs anyway.
 WITHOUT_CHOICE = (("approve",), ("logout",), ("token",))
 COMMANDS = {words: command for words, command in EVERYTHING.items() if words not in (*SERVERS, *WITHOUT_CHOICE)}

@@ -25,8 +25,10 @@ class Access:
 
     def renew(self, connection: Connection) -> bool:
         """Whether the new credential can be used from now on, without a new connection."""
-        if _without_token(connection) != _without_token(self._connection) or not connection.token:
+        if _without_token(connection) != _without_token(self._connection):
             return False
+        if bool(connection.token) != bool(self._connection.token):
+            return False  # another kind of identity
         self._connection = connection
         return True
 

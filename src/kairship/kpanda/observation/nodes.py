@@ -14,6 +14,7 @@ from kairship.resources import ReadyCount
 
 _PAGE = 500
 _MOST_RANGES = 4096
+_MOST_RESOURCES = 256
 
 
 class _Metadata(msgspec.Struct):
@@ -66,8 +67,9 @@ class NodeSum:
         self.provider = self.provider or provider_of(node.spec.provider_id, node.metadata.labels or {})
         if node.spec.pod_cidr and len(self.pod_ranges) < _MOST_RANGES:
             self.pod_ranges.add(node.spec.pod_cidr)
-        add_up(self._capacity, node.status.capacity or {})
-        add_up(self._allocatable, node.status.allocatable or {})
+        for sums, amounts in ((self._capacity, node.status.capacity), (self._allocatable, node.status.allocatable)):
+            if len(sums) + len(amounts or ()) <= _MOST_RESOURCES or sums.keys() >= (amounts or {}).keys():
+                add_up(sums, amounts or {})
 
     @property
     def count(self) -> ReadyCount:

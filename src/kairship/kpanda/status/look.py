@@ -12,14 +12,13 @@ import msgspec
 from kairship.instances.pool_sources import KubeconfigMissing, read_secret
 from kairship.kpanda.credentials.expiry import expires_at
 from kairship.kpanda.credentials.form import read_kept
+from kairship.kpanda.observation.asking import asking
 from kairship.kpanda.observation.identity import identity_of
 from kairship.kpanda.observation.network import Network, network_of
 from kairship.kpanda.observation.nodes import NodeSum, sum_nodes
 from kairship.kpanda.observation.pods import sum_requests
 from kairship.kpanda.observation.usage import sum_usage
 from kairship.kube import AddressRule, Client, ConfigError, Connection, Forbidden, KubeError, NotFound
-
-_USER_AGENT = "kairship-kpanda"
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +59,7 @@ async def look(home: Client, *, secret: str, endpoint: str | None, addresses: Ad
 async def _ask(connection: Connection, seen: Seen, addresses: AddressRule, timeout: float) -> Seen:
     found: dict[str, object] = {}
     try:
-        async with Client(
-            connection, max_connections=4, timeout=timeout, user_agent=_USER_AGENT, addresses=addresses
-        ) as client:
+        async with asking(connection, addresses, timeout=timeout) as client:
             found["id"] = await identity_of(client, timeout=timeout)
             found["kubernetes_version"] = (await client.version()).git_version[:64]
             try:

@@ -14,6 +14,7 @@ from kairship.gen.kairship.kpanda.v1alpha1.credential_pb import CheckResult, Che
 from kairship.instances.rights import Right, missing_rights
 from kairship.kpanda.credentials.expiry import expires_at
 from kairship.kpanda.credentials.form import read_credential
+from kairship.kpanda.observation.asking import asking
 from kairship.kpanda.observation.identity import identity_of
 from kairship.kpanda.observation.nodes import sum_nodes
 from kairship.kpanda.verification.checklist import CheckFailed, Checklist
@@ -30,7 +31,6 @@ from kairship.kube import (
 )
 
 OLDEST = (1, 22)
-USER_AGENT = "kairship-kpanda"
 SHORTEST = dt.timedelta(minutes=10)
 ENDS_SOON = dt.timedelta(days=30)
 
@@ -91,13 +91,7 @@ class Verifier:
         try:
             async with asyncio.timeout(self._patience.whole):
                 kubeconfig, connection = await self._form(credential, endpoint, result, checks)
-                async with Client(
-                    connection,
-                    max_connections=4,
-                    timeout=self._patience.call,
-                    user_agent=USER_AGENT,
-                    addresses=self._addresses,
-                ) as client:
+                async with asking(connection, self._addresses, timeout=self._patience.call) as client:
                     await self._reach(client, result, checks)
                     await self._rights(client, result, checks)
                     self._expiry(result, checks)

@@ -1,0 +1,90 @@
+"""`kairship kpanda` as processes of their own, as they run in production: one on files, or several on PostgreSQL."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from kairship.kpanda import rbac
+from kairship.kube import Client, Connection
+from support.certificates import Authority
+from support.container_management import grant_account
+from support.own_global import identity
+
+PATIENCE = 40.0
+
+
+class KpandaProcess:
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """The lines of its log about an event."""
+        lines = [line for line in self._log.read_bytes().splitlines() if line.startswith(b"{") and line.endswith(b"}")]
+        return [said for line in lines if (said := msgspec.json.decode(line))["event"] == event]
+
+    def log_end(self) -> str:
+        return self._log.read_text()[-2000:]
+
+    async def until(self, event: str) -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE):
+            while not (said := self.said(event)):
+                assert self.process.returncode is None, self.log_end()
+                await asyncio.sleep(0.05)
+        return said[-1]
+
+    async def ask(self, path: str) -> tuple[int, str]:
+        port = self.said("starting")[-1]["ops_port"]
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session, session.get(path) as reply:
+            return reply.status, await reply.text()
+
+    async def until_ready(self) -> None:
+        await self.until("serving")
+        async with asyncio.timeout(PATIENCE):
+            while (await self.ask("/readyz"))[0] != 200:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.05)
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def kpanda_process(connection: Connection, folder: Path, *flags: str) -> AsyncIterator[KpandaProcess]:
+    """One in the global cluster at `connection`, with the rights of its account; `flags` say where the index is."""
+    folder.mkdir(exist_ok=True)
+    issued = Authority().issue()
+    async with Client(connection) as client:
+        await grant_account(client)
+    contents = {
+        "tls.crt": issued.certificate,
+        "tls.key": issued.key,
+        "kubeconfig": (await identity(connection, rbac.ACCOUNT)).to_kubeconfig(name="global"),
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    log = folder / f"{os.urandom(4).hex()}.log"
+    with log.open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "kairship", "kpanda", "--kubeconfig", folder / "kubeconfig"),
+            *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
+            *("--port", "0", "--ops-port", "0", "--allow-address", "127.0.0.0/8"),
+            *flags,
+            stderr=file,
+            stdout=file,
+        )
+    running = KpandaProcess(process, log)
+    try:
+        yield running
+    finally:
+        await running.end(signal.SIGKILL)
