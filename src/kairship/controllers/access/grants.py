@@ -11,7 +11,7 @@ import msgspec
 
 from kairship.access import Binding
 from kairship.access.bindings import shared
-from kairship.resources import ScopeLevel, is_reserved
+from kairship.resources import ScopeLevel, SubjectKind, is_reserved
 from kairship.resources.access_binding import Subject, name_inside
 
 Permissions = frozenset[str]
@@ -23,8 +23,8 @@ class Grants(msgspec.Struct, frozen=True):
     parts: Mapping[tuple[str, str], Permissions]
     """By namespace and subject: what holds in that namespace."""
     named: frozenset[str]
-    """Everybody who is bound there, also to nothing: Karmada's proxy must know the names of a person and of all groups
-    that come with it. Who holds rights by a group alone is named by a binding without permissions."""
+    """Everybody who is bound there, also to nothing, and everybody in groups that are: Karmada's proxy must know the
+    names of a person and of all groups that come with it."""
 
 
 def subject_name(subject: Subject) -> str:
@@ -45,6 +45,7 @@ def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
         if binding.place is not None and concerns(binding, instance_uid):
             named.add(subject)
+            named |= {name_inside(SubjectKind.USER, person) for person in binding.spec.subject.members}
         match binding.place:
             case ("platform", _, _):
                 whole[subject] |= held
