@@ -24,6 +24,8 @@ from kairship.wire import internal_methods, methods
 
 SEEN_WITHIN = 2.0
 
+pytestmark = pytest.mark.timeout(240)
+
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:

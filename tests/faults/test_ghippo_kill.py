@@ -15,7 +15,7 @@ from support.entrance_process import eventually
 from support.managed import World
 from support.small_plane import SmallPlane, small_plane
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
 GOOD = "correct horse battery staple"
 DELAYS = (0.0, 0.01, 0.05, 0.15)

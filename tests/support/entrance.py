@@ -55,7 +55,7 @@ class NoAudit:
     async def after(self, call: object, request: object, error: object) -> None:
         pass
 
-    def refused(self, method: object, envelope: object, call: object, error: object) -> None:
+    def refused(self, method: object, envelope: object, call: object, request: object, error: object) -> None:
         pass
 
 

@@ -62,6 +62,7 @@ class _Serving:
 
     outcome: Outcome
     call: Call | None = None
+    request: Message[Any] | None = None
     begun: bool = False
     """Whether the caller was let in."""
 
@@ -188,7 +189,7 @@ class Chain:
             except ApiError as error:
                 outcome.error, outcome.reply = error, b""
                 if not serving.begun:
-                    self._audit.refused(method, envelope, serving.call, error)
+                    self._audit.refused(method, envelope, serving.call, serving.request, error)
             code = outcome.error.code.name if outcome.error else "OK"
         finally:
             seconds = time.monotonic() - started
@@ -228,7 +229,7 @@ class Chain:
         return call
 
     async def _checked_request(self, serving: _Serving, call: Call, receive: Receive) -> Message[Any]:
-        request = await receive(call)
+        request = serving.request = await receive(call)
         if call.warnings:
             self._metrics.ignored_fields.inc()
         self._authorizer.authorize(call, request)

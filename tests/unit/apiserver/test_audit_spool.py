@@ -206,12 +206,14 @@ async def test_attempts_that_were_refused(tmp_path: Path, trail: Trail) -> None:
     shown = Envelope.around({"authorization": "Bearer x", "x-request-id": "bad-token"}, "192.0.2.1")
     nothing = Envelope.around({"x-request-id": "no-token"}, "192.0.2.1")
     async with working(tmp_path, trail) as worker:
-        worker.audit.refused(GET, shown, None, Unauthenticated("no"))
-        worker.audit.refused(GET, nothing, None, Unauthenticated("no"))
-        worker.audit.refused(GET, shown, None, SessionOver("it had its time"))
-        worker.audit.refused(GET, shown, call("forbidden", GET), PermissionDenied("no"))
-        worker.audit.refused(GET, shown, call("down", GET), Unavailable("no"))
+        worker.audit.refused(GET, shown, None, None, Unauthenticated("no"))
+        worker.audit.refused(GET, nothing, None, None, Unauthenticated("no"))
+        worker.audit.refused(GET, shown, None, None, SessionOver("it had its time"))
+        worker.audit.refused(GET, shown, call("forbidden", GET), REQUEST, PermissionDenied("no"))
+        worker.audit.refused(GET, shown, call("down", GET), None, Unavailable("no"))
         await trail.until(("bad-token", 16), ("forbidden", 7))
+        [forbidden] = [event for event in trail.events.values() if event.outcome == 7]
+        assert (forbidden.user_id, forbidden.object) == ("admin", "east")
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,8 @@ class Remembering:
     async def after(self, call: Call, request: Any, error: ApiError | None) -> None:
         self.seen.append(("after", call.method.name, error.code.name if error else None))
 
-    def refused(self, method: Method, envelope: Envelope, call: Call | None, error: ApiError) -> None:
-        self.seen.append(("refused", call.caller.id if call else "", error.code.name))
+    def refused(self, method: Method, envelope: Envelope, call: Call | None, request: Any, error: ApiError) -> None:
+        self.seen.append(("refused", f"{call.caller.id if call else ''} {request.name}", error.code.name))
 
 
 async def test_the_audit_knows_the_intent_and_the_outcome(echo: Echo) -> None:
@@ -167,7 +167,7 @@ async def test_the_audit_knows_the_intent_and_the_outcome(echo: Echo) -> None:
         ("after", "DeleteInstance", None),
         ("before", "GetInstance", None),
         ("after", "GetInstance", "INTERNAL"),
-        ("refused", "bob", "NOT_FOUND"),
+        ("refused", "bob a", "NOT_FOUND"),
     ]
 
 

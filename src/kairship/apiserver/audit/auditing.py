@@ -29,8 +29,10 @@ class Audit(Protocol):
         """How it ended. It has happened: nothing that is raised here changes that."""
         ...
 
-    def refused(self, method: Method, envelope: Envelope, call: Call | None, error: ApiError) -> None:
-        """It was not even begun. Without a call nobody knows who it was."""
+    def refused(
+        self, method: Method, envelope: Envelope, call: Call | None, request: Message[Any] | None, error: ApiError
+    ) -> None:
+        """It was not even begun. Without a call nobody knows who it was, and the request may not have been read."""
         ...
 
 
@@ -57,11 +59,13 @@ class SpooledAudit:
         if begun is not None:
             self._spool.add(to_line(Outcome(begun, int(error.code) if error else 0)))
 
-    def refused(self, method: Method, envelope: Envelope, call: Call | None, error: ApiError) -> None:
+    def refused(
+        self, method: Method, envelope: Envelope, call: Call | None, request: Message[Any] | None, error: ApiError
+    ) -> None:
         if error.code not in _REFUSALS or method.scope is Scope.ANYBODY or isinstance(error, SessionOver):
             return
         if call is not None:
-            meant = intent_of(call, None)
+            meant = intent_of(call, request)
         elif "authorization" in envelope.headers or "cookie" in envelope.headers:
             meant = intent(method, request_id=envelope.request_id, origin=envelope.origin)
         else:

@@ -97,9 +97,9 @@ def page_token_key(root: Path) -> bytes:
 
 
 def clusters(root: Path) -> set[str]:
-    """Those of which something is stored."""
+    """Those of which something is stored. Folders of others may be beside them."""
     try:
-        return {place.name for place in root.iterdir() if place.is_dir()}
+        return {place.name for place in root.iterdir() if (place / _POINTER).exists() or any(place.glob("*.db"))}
     except FileNotFoundError:
         return set()
 
