@@ -24,8 +24,8 @@ from support.entrance import METHODS, Client
 FOLDER = Path(__file__).parent.parent / "contract" / "golden"
 WRITE = "KAIRSHIP_WRITE_GOLDEN"
 PATIENCE = 60.0
-SYNCED = "WATCH_EVENT_TYPE_SYNCED"
-"""The event after which a watch tells of changes."""
+SYNCED, BEGAN = {"type": "WATCH_EVENT_TYPE_SYNCED"}, {"change": "OBJECT_CHANGE_BEGAN"}
+"""What an event has after which a watch tells of changes."""
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
@@ -138,7 +138,7 @@ class Exchanges:
             async for line in reply.content:
                 if line.startswith(b"data: "):
                     events.append(json.loads(line.removeprefix(b"data: ")))
-                    if events[-1].get("type") == SYNCED:
+                    if any(mark.items() <= events[-1].items() for mark in (SYNCED, BEGAN)):
                         break
         return events
 

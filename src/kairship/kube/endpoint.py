@@ -79,6 +79,7 @@ class Endpoint:
         )
         self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True
+        self._addresses = addresses
         self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, once for all identities
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
 
@@ -157,7 +158,13 @@ class Endpoint:
         if context is None:
             context = self._tls["context"] = await asyncio.to_thread(ssl_context, self.connection)
         return await upgrade(
-            self.connection, context, method, path, self._headers(headers), timeout=self._deadline(timeout)
+            self.connection,
+            context,
+            method,
+            path,
+            self._headers(headers),
+            addresses=self._addresses,
+            timeout=self._deadline(timeout),
         )
 
     async def ready(self, path: str = "/readyz", *, timeout: float | None = None) -> bool:

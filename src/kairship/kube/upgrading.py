@@ -8,6 +8,7 @@ nothing of it is ever left open to whoever asked.
 import asyncio
 import http.client
 import io
+import socket
 import ssl
 from typing import cast
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from multidict import CIMultiDict
 
 from . import errors
+from .addresses import AddressRule, RefusedAddressError
 from .connection import Connection
 
 _LONGEST_HEAD = 64 << 10
@@ -107,6 +109,7 @@ async def upgrade(
     path: str,
     headers: CIMultiDict[str],
     *,
+    addresses: AddressRule | None = None,
     timeout: float,
 ) -> Upgraded | Refused:
     """`headers` ask for the upgrade and say who asks. `timeout` is for the head of the reply."""
@@ -118,7 +121,10 @@ async def upgrade(
     try:
         async with asyncio.timeout(timeout):
             transport, reading = await loop.create_connection(
-                _Head, host, port, ssl=context, server_hostname=connection.tls_server_name or host
+                _Head,
+                sock=await _connected(host, port, addresses),
+                ssl=context,
+                server_hostname=connection.tls_server_name or host,
             )
             transport.write(_request(method, server.path.rstrip("/") + path, server.netloc, headers))
             length = await reading.head
@@ -140,6 +146,30 @@ async def upgrade(
     finally:
         if transport is not None:
             transport.abort()
+
+
+async def _connected(host: str, port: int, addresses: AddressRule | None) -> socket.socket:
+    """To the first address that takes it, and that the rule allows."""
+    loop = asyncio.get_running_loop()
+    failed: OSError | None = None
+    for found in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        try:
+            connecting = addresses.open_socket(found) if addresses else socket.socket(*found[:3])
+        except RefusedAddressError as refused:
+            failed = refused
+            continue
+        try:
+            connecting.setblocking(False)
+            await loop.sock_connect(connecting, found[4])
+        except OSError as error:
+            connecting.close()
+            failed = error
+        except BaseException:
+            connecting.close()
+            raise
+        else:
+            return connecting
+    raise failed or OSError(f"{host} has no address")
 
 
 def _request(method: str, target: str, host: str, headers: CIMultiDict[str]) -> bytes:

@@ -1,0 +1,29 @@
+"""What the index answers besides lists: searches, changes over all clusters, and how clusters and instances fared."""
+
+from typing import Any
+
+from support import entrance
+from support.golden import exchanges
+from support.manifests import deployment
+
+from kairship.kube import Client, kinds
+
+FIGURES = frozenset({"points", "since", "until", "stepSeconds"})
+
+
+async def test_search_and_history(client: entrance.Client, demo: Client, own: str, namespace: str) -> None:
+    await demo.create(kinds.DEPLOYMENTS, deployment(f"web-{own}"), namespace=namespace)
+
+    def found(reply: dict[str, Any]) -> bool:
+        return bool(reply["items"])
+
+    def measured(reply: dict[str, Any]) -> bool:
+        return any(series["points"] for series in reply["series"])
+
+    where = {"cluster": "frankfurt", "instance": "demo"}
+    async with exchanges(client, "Search", "History", variables=where, names={"own": own}) as exchange:
+        words = {"query": f"web-{own} nginx", "instance": "demo", "kind": "deployments.apps", "count": "true"}
+        await exchange("Search.SearchObjects", query=words, when=found, varying=frozenset({"ageSeconds", "age"}))
+        await exchange("Search.WatchObjects", query={"kind": "deployments.apps", "instance": "demo"})
+        await exchange("History.GetClusterHistory", when=measured, varying=FIGURES)
+        await exchange("History.GetInstanceHistory", when=measured, varying=FIGURES)
