@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from kairship.access import Role, permissions_of
+from kairship.access import Binding, Role, permissions_of
+from kairship.access.places import PLATFORM
 from kairship.access.storing import BINDING
 from kairship.controllers.access.desired import desire
 from kairship.controllers.access.grants import gather
 from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
 from kairship.controllers.registry.reconciler import REGISTRATION
-from kairship.ghippo import users
 from kairship.kube import Client, NotFound, Resource, kinds
 from kairship.resources import NAMESPACE
 from support.bindings import bind as binding
@@ -140,7 +140,9 @@ class Model:
             binding(who, role, msgspec.structs.replace(on("x", namespace or None), instance_uid="uid"))
             for who, (role, namespace) in self.held.items()
         ]
-        bindings.append(binding(users.ADMIN, Role.PLATFORM_ADMIN, on()))
+        bindings += [
+            each for each in (await self.client.list(BINDING, as_type=Binding)).items if each.place == PLATFORM
+        ]
         return desire(gather(bindings, "uid"), namespaces=namespaces, clusters=self._joined(), kinds=())
 
     async def _in_the_global_cluster(self) -> list[str]:

@@ -20,7 +20,7 @@ from kairship.access.freshness import Freshness
 from kairship.access.gate import Gate
 from kairship.access.holdings import Holdings
 from kairship.access.identities import Ended, Identities, Identity, Token
-from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
+from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path, permission_to_find
 from kairship.access.roles import Role
 from kairship.access.rules import Rule
 from kairship.access.storing import BindingStore
@@ -49,6 +49,7 @@ __all__ = [
     "Verdict",
     "permission_for",
     "permission_for_path",
+    "permission_to_find",
     "permissions",
     "permissions_of",
     "products",

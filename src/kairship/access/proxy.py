@@ -74,6 +74,14 @@ def permission_for(request: Attributes) -> str | Everyone | None:
     return f"kairship.customresources.{action}" if action else None
 
 
+def permission_to_find(group: str, resource: str) -> str | None:
+    """The permission to find objects of a kind in the index, which knows of Secrets only that they are there."""
+    if (group, resource) == ("", "secrets"):
+        return "kairship.secrets.get"
+    found = permission_for(Attributes(verb="list", group=group, resource=resource))
+    return found if isinstance(found, str) else None
+
+
 def permission_for_path(verb: str, path: str) -> Everyone | None:
     """The same for a path that is about no resource: discovery, and nothing of the server's inner life."""
     known = any(path == each or path.startswith(f"{each}/") for each in _DISCOVERY)

@@ -7,6 +7,7 @@ from memory, at once.
 import hashlib
 import hmac
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Protocol
 
 from protobuf import Message
@@ -57,6 +58,7 @@ class Gatekeeper:
         if verdict is not Verdict.ALLOWED:
             raise _refusal(verdict, call, request)
         call.sight = self._sight(call, request)
+        call.reach_of = cache(partial(self._authoriser.reach, holder(call.caller)))
         if method.instance:
             instance = getattr(request, method.instance)
             call.groups_inside = self._authoriser.groups_on(holder(call.caller), instance)

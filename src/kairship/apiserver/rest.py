@@ -94,9 +94,14 @@ class Rest:
     ) -> web.StreamResponse:
         events = EventStream(request, envelope.request_id, stalled_seconds=self._chain.limits.stalled_seconds)
         outcome = None
+
+        async def receive_known(call: Call) -> Message[Any]:
+            events.note_known()
+            return await receive(call)
+
         try:
             async with events.kept_alive():
-                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive, write, events.send)
+                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive_known, write, events.send)
         except* ApiError:
             pass  # the reader is gone, or as good as
         if events.response is None:

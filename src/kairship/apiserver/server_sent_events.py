@@ -31,6 +31,11 @@ class EventStream:
         self._request_id = request_id
         self._stalled_seconds = stalled_seconds
         self._writing = asyncio.Lock()
+        self._known = asyncio.Event()
+
+    def note_known(self) -> None:
+        """It is known who asks. Before that nothing is begun, however long it takes: it may end with 401."""
+        self._known.set()
 
     async def send(self, reply: bytes) -> None:
         """Send a reply in JSON, which has no line breaks."""
@@ -55,6 +60,7 @@ class EventStream:
                 keeping.cancel()
 
     async def _keep_alive(self) -> None:
+        await self._known.wait()
         await asyncio.sleep(BEGIN_AFTER)
         while True:
             if not self._writing.locked():

@@ -3,7 +3,8 @@
 Each row is one AccessBinding as receivers get it. A change gives a row a new sequence, which never goes back: it
 follows the clock, so that it does not even after the database was restored from a backup. What is withdrawn stays as a
 row with `revoked`. The rows above the last sequence that a receiver has acknowledged are all that it needs, so the
-table is its own outbox. Groups stay groups: receivers know who is in them.
+table is its own outbox. Groups stay groups, with the names of those who are in them: Karmada wants to know those who go
+through to a member.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from kairship.ghippo.database.schema import (
     workspaces,
 )
 from kairship.resources import AccessBindingSpec, ScopeLevel, SubjectKind
-from kairship.resources.access_binding import Origin, OriginKind, Role, Scope, Subject
+from kairship.resources.access_binding import MOST_MEMBERS, Origin, OriginKind, Role, Scope, Subject
 
 _SEQUENCE = "effective"
 _SEEING = "ghippo.workspaces.get"
@@ -56,6 +57,12 @@ def refresh_targets(connection: sa.Connection, targets: Iterable[tuple[str, str]
     for kind, target in targets:
         query = sa.select(bindings.c.id).where(bindings.c.target_kind == kind, bindings.c.target_id == target)
         refresh(connection, list(connection.execute(query).scalars()), at=at)
+
+
+def refresh_group(connection: sa.Connection, group: str, *, at: int) -> None:
+    """After a change in who is in a group."""
+    query = sa.select(bindings.c.id).where(bindings.c.subject_kind == "Group", bindings.c.subject_id == group)
+    refresh(connection, list(connection.execute(query).scalars()), at=at)
 
 
 def ancestors(connection: sa.Connection, folder: int | None) -> list[int]:
@@ -126,7 +133,7 @@ def _next_sequence(connection: sa.Connection, *, at: int) -> int:
 
 def _flattened(connection: sa.Connection, binding: sa.Row[Any]) -> Iterator[AccessBindingSpec]:
     role, granted = _role(connection, binding.role_id)
-    subject = Subject(kind=_SUBJECTS[binding.subject_kind], id=binding.subject_id)
+    subject = _subject(connection, binding)
 
     def spec(scope: Scope, origin: Origin) -> AccessBindingSpec:
         return AccessBindingSpec(
@@ -152,6 +159,19 @@ def _flattened(connection: sa.Connection, binding: sa.Row[Any]) -> Iterator[Acce
             origin = Origin(kind=OriginKind.FOLDER, id=binding.target_id, display_name=name or "")
             for scope in _held(connection, workspaces_below(connection, int(binding.target_id))):
                 yield spec(scope, origin)
+
+
+def _subject(connection: sa.Connection, binding: sa.Row[Any]) -> Subject:
+    kind = _SUBJECTS[binding.subject_kind]
+    if kind is not SubjectKind.GROUP:
+        return Subject(kind=kind, id=binding.subject_id)
+    query = (
+        sa.select(group_members.c.user_id)
+        .where(group_members.c.group_id == binding.subject_id)
+        .order_by(group_members.c.user_id)
+        .limit(MOST_MEMBERS)
+    )
+    return Subject(kind=kind, id=binding.subject_id, members=tuple(connection.execute(query).scalars()))
 
 
 def _held(connection: sa.Connection, identifiers: Sequence[int]) -> Iterator[Scope]:

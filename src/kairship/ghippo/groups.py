@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.ghippo import bindings, directory, users
+from kairship.ghippo import bindings, directory, effective, users
 from kairship.ghippo.database import schema
 from kairship.ghippo.database.schema import group_members, groups
 from kairship.ghippo.errors import Exists, NotFound, Precondition
@@ -76,6 +76,7 @@ def add_member(connection: sa.Connection, identifier: str, user: str, *, at: int
     if not _is_member(connection, identifier, user):
         connection.execute(sa.insert(group_members).values(group_id=identifier, user_id=user))
         directory.note(connection, "user", [user], at=at)
+        effective.refresh_group(connection, identifier, at=at)
 
 
 def remove_member(connection: sa.Connection, identifier: str, user: str, *, at: int) -> None:
@@ -86,6 +87,7 @@ def remove_member(connection: sa.Connection, identifier: str, user: str, *, at: 
         raise Precondition("this is the last Platform Admin who can sign in; make somebody else one first")
     _remove(connection, identifier, user)
     directory.note(connection, "user", [user], at=at)
+    effective.refresh_group(connection, identifier, at=at)
 
 
 def follow_claims(connection: sa.Connection, user: str, *, provider: str, names: Iterable[str], at: int) -> None:
@@ -106,6 +108,8 @@ def follow_claims(connection: sa.Connection, user: str, *, provider: str, names:
         connection.execute(sa.insert(group_members).values(group_id=identifier, user_id=user))
     if present != wanted:
         directory.note(connection, "user", [user], at=at)
+    for identifier in present ^ wanted:
+        effective.refresh_group(connection, identifier, at=at)
 
 
 def _is_member(connection: sa.Connection, identifier: str, user: str) -> bool:

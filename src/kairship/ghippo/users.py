@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.ghippo import bindings, directory
+from kairship.ghippo import bindings, directory, effective
 from kairship.ghippo.database.schema import access_tokens, group_members, sessions, users
 from kairship.ghippo.errors import Exists, Invalid, NotFound, Precondition
 from kairship.ghippo.identifiers import new_id
@@ -149,8 +149,11 @@ def delete(connection: sa.Connection, identifier: str, *, at: int) -> None:
     bindings.remove_of_subject(connection, "User", identifier, at=at)
     end_sessions(connection, identifier, at=at)
     _end_tokens(connection, identifier, at=at)
+    groups = groups_of(connection, [identifier])[identifier]
     connection.execute(sa.delete(users).where(users.c.id == identifier))
     directory.note(connection, "user", [identifier], at=at)
+    for group in groups:
+        effective.refresh_group(connection, group, at=at)
 
 
 def _end_tokens(connection: sa.Connection, identifier: str, *, at: int) -> None:

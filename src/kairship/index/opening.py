@@ -64,7 +64,12 @@ class IndexAccess:
 
     async def _open(self, held: AsyncExitStack) -> Opened:
         if self._place.url_file is not None:
-            store = await held.enter_async_context(await PostgresStore.open(self._place.url_file.read_text().strip()))
+            try:
+                opening = await PostgresStore.open(self._place.url_file.read_text().strip())
+            except ValueError:
+                # Without the text: it may have the password in it.
+                raise BrokenIndexError(f"{self._place.url_file} has no URL of a database in it") from None
+            store = await held.enter_async_context(opening)
             tokens = PageTokens(await store.page_token_key())
             return Opened(Current(store.index(), store.write_log()), tokens, PostgresHistory(store.pool))
         if self._place.directory is not None:

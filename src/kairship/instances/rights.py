@@ -24,6 +24,14 @@ class Right(msgspec.Struct, frozen=True):
         return f"{', '.join(self.verbs)} {resource} ({self.purpose})"
 
 
+class _Verdict(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Verdict
+
+
 async def missing_rights(client: Client, needed: Sequence[Right]) -> Sequence[Right]:
     """What the identity of `client` lacks. Asked one by one: only the server itself knows how it decides."""
     try:
@@ -46,5 +54,7 @@ async def missing_rights(client: Client, needed: Sequence[Right]) -> Sequence[Ri
 async def _allowed(client: Client, right: Right, verb: str) -> bool:
     resource, _, subresource = right.resource.partition("/")
     asked = {"group": right.group, "resource": resource, "subresource": subresource, "verb": verb}
-    review = await client.create(kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}})
-    return bool(review["status"].get("allowed"))
+    review = await client.create(
+        kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}}, as_type=_Review
+    )
+    return review.status.allowed

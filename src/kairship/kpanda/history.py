@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
 from kairship.index import BrokenIndexError
-from kairship.index.history import FINE, History, Measure, Sample
+from kairship.index.history import FINE, History, Sample
 from kairship.kpanda.global_cluster import GlobalCluster
 from kairship.kube.quantities import amount_of
 from kairship.reconcile import Clock

@@ -96,6 +96,11 @@ def name_inside(kind: SubjectKind, identifier: str) -> str:
     return f"kairship:{kind.value.lower()}:{identifier}"
 
 
+MOST_MEMBERS = 10_000
+"""Of a group that are named in a binding. Whoever is beyond it has the rights of the group in the instance, but does
+not get through to its members: an object must fit into etcd."""
+
+
 class Subject(Fields, frozen=True, kw_only=True):
     """Who has the right."""
 
@@ -104,6 +109,10 @@ class Subject(Fields, frozen=True, kw_only=True):
 
     id: Identifier
     """Its identifier in global management. Inside an instance it is kairship:user:<id> or kairship:group:<id>."""
+
+    # Karmada lets somebody through to a member only if the person is named, and not just the groups.
+    members: Annotated[tuple[Identifier, ...], unique(max_length=MOST_MEMBERS)] = ()
+    """Of a group: the users in it, by whose names they are let through to member clusters. They get no right by it."""
 
 
 class Role(Fields, frozen=True, kw_only=True):

@@ -238,7 +238,7 @@ CLUSTERS = Definition(
         Column("Alias", ".spec.alias", "What people call the cluster.", wide=True),
         Column("Provider", ".spec.provider", "Who runs it.", wide=True),
         Column("Endpoint", ".status.endpoint", "Address of its API server.", wide=True),
-        Column("Expires", ".status.credentials.expiresAt", "When its credential ends.", type="date", wide=True),
+        Column("Expires", ".status.credentials.expiresAt", "When its credential ends.", wide=True),
         Column("Lag", ".status.collector.lagMilliseconds", "Milliseconds behind.", type="integer", wide=True),
         Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not.", wide=True),
     ),

@@ -6,11 +6,12 @@ Services receive a `Call` beside each request: who asks, under which id the logs
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
+from kairship.resources import Reach
 from kairship.rpc.sight import Sight
 from kairship.wire import Method
 
@@ -55,6 +56,8 @@ class Call:
     """The address that the request came from."""
     sight: Sight = field(default_factory=Sight)
     """What of the platform its reply may be about, if the caller needs to hold the permission on a part only."""
+    reach_of: Callable[[str], Reach] = lambda _: Reach()
+    """Where the caller holds another permission than the one of the method. Nowhere, unless somebody has said so."""
     groups_inside: tuple[str, ...] = ()
     """Those of the caller's groups that the instance is told of which the request names."""
     warnings: list[str] = field(default_factory=list)

@@ -16,6 +16,9 @@ WISH = {
     "spec": {"taints": [{"key": "maintenance", "value": "soon", "effect": "NoSchedule"}]},
 }
 
+CONDITIONS = frozenset({"conditions"})
+"""What the membership controller writes at the same time."""
+
 
 @pytest.fixture
 async def registered(world: Client, own: str) -> AsyncIterator[list[str]]:
@@ -47,9 +50,11 @@ async def test_every_operation(client: entrance.Client, registered: list[str], o
         await exchange("Cluster.ListClusters", query={"instance": "demo", "name": own, **by_name}, when=all_seen)
         await exchange("Cluster.JoinCluster", body={"cluster": WISH})
         await exchange("Cluster.JoinClusters", body={"clusters": [north, west, f"{own}-nobody"]})
-        await exchange("Cluster.ListJoinedClusters", query={"name": own, "labelSelector": "tier=gold", **by_name})
-        await exchange("Cluster.WatchJoinedClusters", only=is_own)
-        await exchange("Cluster.UpdateJoinedCluster", body={"cluster": {"metadata": {"labels": {"tier": "silver"}}}})
+        gold = {"name": own, "labelSelector": "tier=gold", **by_name}
+        await exchange("Cluster.ListJoinedClusters", query=gold, varying=CONDITIONS)
+        await exchange("Cluster.WatchJoinedClusters", only=is_own, varying=CONDITIONS)
+        silver = {"cluster": {"metadata": {"labels": {"tier": "silver"}}}}
+        await exchange("Cluster.UpdateJoinedCluster", body=silver, varying=CONDITIONS)
         await exchange("Cluster.RemoveJoinedCluster", query={"keepWorkloads": "true"})
         # A member of the demo, which nobody changes.
         await exchange("Cluster.ListClustersLabels", only=lambda found: found["cluster"] == "frankfurt")

@@ -15,7 +15,8 @@ from kairship.apiserver.admission import CallerId
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.streams import Streams
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import WatchInstancesResponse
-from kairship.rpc.errors import ApiError, Code
+from kairship.rpc.calls import Caller, Envelope
+from kairship.rpc.errors import ApiError, Code, Unauthenticated
 
 WATCH = METHODS["Instance.WatchInstances"]
 PATH = f"{BASE}/instances:watch"
@@ -48,6 +49,20 @@ async def test_events_are_messages_in_json(server: Running, echo: Echo) -> None:
         assert reply.headers["X-Request-Id"]
         first, *_ = await events(reply, 3)
     assert json.loads(first.removeprefix(b"data: "))["instance"]["metadata"]["name"] == "x" * 1000
+
+
+class Slow:
+    """Somebody has to be asked about the token first."""
+
+    async def authenticate(self, envelope: Envelope) -> Caller:
+        await asyncio.sleep(0.2)
+        raise Unauthenticated("it is not known")
+
+
+async def test_it_does_not_begin_before_it_is_known_who_asks(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_sent_events, "BEGIN_AFTER", 0.01)
+    async with running({INSTANCE: echo}, authenticator=Slow()) as server:
+        assert (await server.client.request("GET", PATH)).status == 401
 
 
 async def test_a_stream_that_is_refused_has_a_status(server: Running) -> None:

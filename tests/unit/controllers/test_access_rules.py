@@ -168,6 +168,8 @@ def test_every_subject_can_be_named_to_the_members() -> None:
     desired = made_of(bind("ann", Role.VIEWER, on("one")), bind("%crew", {"kairship.pods.get"}, on("one", "shop")))
     carrier = desired.instance[Place("ClusterRoleBinding", "", "kairship-access-carrier")]
     assert [each["name"] for each in carrier["subjects"]] == ["kairship:group:crew", "kairship:user:ann"]
+    carried = made_of(bind("ann", (), on("one"))).instance
+    assert {place.name for place in carried} == {"kairship-access-carrier"}
     proxy = desired.instance[Place("ClusterRoleBinding", "", "kairship-access-proxy")]
     assert [each["name"] for each in proxy["subjects"]] == ["kairship:user:ann"]
 

@@ -11,7 +11,7 @@ import pytest
 from support.index_objects import body, fill, keys
 
 from kairship.index import BrokenIndexError, NoSuchClusterError, Query, Scope, plan
-from kairship.index.sqlite import SqliteIndex, SqliteWriter, remove_cluster
+from kairship.index.sqlite import SqliteIndex, SqliteWriter, clusters, remove_cluster
 from kairship.kube import kinds
 
 EVERYTHING = plan(Query(scopes=(Scope("one"),)))
@@ -162,3 +162,14 @@ async def test_a_kill_in_the_middle_leaves_whole_transactions(tmp_path: Path, in
         assert check.pragma("integrity_check") == "ok"
         check.close()
     index.close()
+
+
+async def test_folders_of_others_beside_the_clusters_are_not_taken_for_one(tmp_path: Path) -> None:
+    assert clusters(tmp_path / "none") == set()
+    writer = await SqliteWriter.open(tmp_path, "one")
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "key").write_text("x")
+    assert clusters(tmp_path) == {"one"}
+    await writer.close()
+    remove_cluster(tmp_path, "one")
+    assert clusters(tmp_path) == set()

@@ -3,7 +3,8 @@
 import pytest
 from support.index_stores import Store
 
-from kairship.index.history import COARSE, FINE, Measure, Slot, Span, timeline
+from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
+from kairship.index.history import COARSE, FINE, Slot, Span, timeline
 
 NOW = 1_800_000_000
 DAY = 24 * 3600

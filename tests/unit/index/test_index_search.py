@@ -9,7 +9,7 @@ from support.index_objects import body, fill
 from support.index_stores import Store
 
 from kairship.index import BadSelectorError, Hit, Rank, Scope, Search, SearchPosition, kind_name, words_of
-from kairship.index.sqlite import searching
+from kairship.index.sqlite import search_words
 from kairship.kube import Resource, kinds
 
 WORDS = ("web", "db", "cart", "a", "pod", "x1")
@@ -151,7 +151,7 @@ def _like(asked: Search, **changes: Any) -> Search:
 async def test_what_is_found_is_what_looking_at_everything_finds(
     store: Store, things: list[Thing], rare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_RARE", rare)
+    monkeypatch.setattr(search_words, "RARE", rare)
     everything = (Scope("one"), Scope("two"))
     some = (Scope("one", namespaces=frozenset(("space-a",))), Scope("two", kinds=frozenset(("pods", "nodes"))))
     for text in QUESTIONS:

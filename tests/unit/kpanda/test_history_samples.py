@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kairship.index.history import Measure
+from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
 from kairship.kpanda.history import samples_of
 from kairship.rpc.own_kinds import SeenCluster, SeenMembership
 

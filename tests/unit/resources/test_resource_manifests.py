@@ -59,8 +59,9 @@ def test_columns_show_fields_that_exist(definition: Definition) -> None:
             assert condition[1] in set(definition.conditions), column.name
         elif column.path != ".metadata.creationTimestamp":
             found = lookup(schema, column.path)
-            assert (found.get("format") == "date-time") == (column.type == "date"), column.name
-            assert column.type in {"date", found["type"]}, column.name
+            # A date is shown as an age; of one that is to come, kubectl says <invalid>.
+            past = found.get("format") == "date-time" and not column.path.endswith("expiresAt")
+            assert column.type == ("date" if past else found["type"]), column.name
 
 
 @by_kind

@@ -75,6 +75,18 @@ def test_why_a_cluster_may_not_join(
     assert bool(told) is bool(reason)
 
 
+def test_what_others_have_is_not_given_away() -> None:
+    """To somebody who has another instance: a cluster of prod is none, and its twin is told apart without its name."""
+    clusters = [cluster(id="1"), cluster("twin", id="1"), cluster("free")]
+    elsewhere = Reach(instances=frozenset({"other"}))
+    registry = Registry.of(clusters, [membership("twin")], elsewhere)
+    assert sorted(registry.shown()) == ["east", "free"]
+    assert refusal("east", None, registry) == "it is the same cluster as one that has joined already"
+    nobodys = refusal("nobody", None, registry)
+    assert refusal("twin", None, registry) == nobodys.replace("nobody", "twin")
+    assert Registry.of(clusters, [], Reach()).shown() == {}
+
+
 def karmada(*, ready: str | None = "True", reason: str = "ClusterReady", **spec: Any) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": ready, "reason": reason}] if ready else []
     return {

@@ -82,7 +82,9 @@ async def index(tmp_path: Path) -> AsyncIterator[IndexAccess]:
 
 def call(sight: Sight = EVERYTHING, who: str = "alice") -> Call:
     deadline = time.monotonic() + 30
-    return Call(request_id="t", caller=Caller(id=who, name=who), method=METHOD, deadline=deadline, sight=sight)
+    found = Call(request_id="t", caller=Caller(id=who, name=who), method=METHOD, deadline=deadline, sight=sight)
+    found.reach_of = lambda _: Reach(everywhere=True)
+    return found
 
 
 async def search(index: IndexAccess, query: str, at: Call | None = None, **asked: Any) -> SearchObjectsResponse:
@@ -219,3 +221,28 @@ async def test_changes_in_sight_are_followed_everywhere(index: IndexAccess, tmp_
             (ObjectChange.DELETED, "", "a", "web-0", "Pod"),
         ]
     )
+
+
+async def test_whoever_may_search_finds_what_they_may_list(index: IndexAccess) -> None:
+    """A role of somebody's own may be to search and to see Pods, of one instance or in one namespace."""
+    one = call()
+    one.reach_of = lambda permission: Reach(everywhere=permission == "kairship.pods.get")
+    found = await search(index, "web", one, count=True)
+    assert {hit.resource for hit in found.items} == {"pods"}
+    assert [each.name for each in found.kinds] == ["pods"]
+    one.reach_of = lambda permission: Reach(
+        everywhere=permission == "kairship.nodes.get",
+        namespaces={"prod": frozenset({"a"})} if permission == "kairship.pods.get" else {},
+    )
+    found = await search(index, "web", one)
+    assert {(hit.resource, hit.namespace) for hit in found.items} == {("pods", "a"), ("nodes", "")}
+    one.reach_of = lambda _: Reach()
+    assert (await search(index, "web", one)).items == []
+
+
+async def test_what_nobody_gets_through_the_plane_is_not_found(index: IndexAccess, tmp_path: Path) -> None:
+    writer = await SqliteWriter.open(tmp_path, "uid-k-prod")
+    await fill(writer, kinds.CLUSTER_ROLE_BINDINGS, body("web-masters", namespace=""))
+    await writer.close()
+    found = await search(index, "masters", count=True)
+    assert (found.items, found.total) == ([], 0)

@@ -14,6 +14,8 @@ from kairship.access.proxy import permission_for
 from kairship.apiserver.proxy.asking import Asked, AskedPath
 from kairship.apiserver.proxy.target import Target
 from kairship.kube import Impersonation
+from kairship.resources import SubjectKind
+from kairship.resources.access_binding import name_inside
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
 
@@ -62,7 +64,10 @@ class ProxyRights:
 
     def _identity(self, who: access.Caller, instance: str) -> Impersonation:
         groups = self._authoriser.groups_on(who, instance)
-        return Impersonation(user=f"kairship:user:{who.user}", groups=[f"kairship:group:{group}" for group in groups])
+        return Impersonation(
+            user=name_inside(SubjectKind.USER, who.user),
+            groups=[name_inside(SubjectKind.GROUP, group) for group in groups],
+        )
 
 
 def is_delicate(asked: Asked | AskedPath) -> bool:

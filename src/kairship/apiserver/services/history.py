@@ -7,7 +7,6 @@ from kairship.apiserver.services.collected import CollectedClusters
 from kairship.gen.kairship.kpanda.v1alpha1.history_pb import (
     GetClusterHistoryRequest,
     GetInstanceHistoryRequest,
-    Measure,
     Point,
     Series,
     Span,
@@ -55,12 +54,12 @@ class HistoryService:
             slots = await opened.history.read(subject, span.tier, since=span.since, until=span.until)
         except BrokenIndexError as error:
             raise Unavailable("the history cannot be read at present; try again", retry_after=2.0) from error
-        found = history.timeline(slots, span, (history.Measure(measure) for measure in asked.measure))
+        found = history.timeline(slots, span, asked.measure)
         return Timeline(
             step_seconds=found.step,
             series=[
                 Series(
-                    measure=Measure(measure),
+                    measure=measure,
                     points=[
                         Point(time=point.time, value=point.value, least=point.least, most=point.most)
                         for point in points

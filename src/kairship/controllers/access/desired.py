@@ -67,7 +67,7 @@ def desire(
     through = {subject for subject, held in grants.whole.items() if _reaching(held)}
     through |= {subject for (_, subject), held in grants.parts.items() if _reaching(held)}
     here.grant_wide(f"{PREFIX}proxy", rules.proxy(clusters), sorted(through))
-    here.grant_wide(f"{PREFIX}carrier", rules.carrier(clusters), sorted(grants.subjects))
+    here.grant_wide(f"{PREFIX}carrier", rules.carrier(clusters), sorted(grants.named))
     return Desired(here.content, there.content, here.roles())
 
 

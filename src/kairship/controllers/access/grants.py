@@ -11,7 +11,7 @@ import msgspec
 
 from kairship.access import Binding
 from kairship.access.bindings import shared
-from kairship.resources import ScopeLevel, is_reserved
+from kairship.resources import ScopeLevel, SubjectKind, is_reserved
 from kairship.resources.access_binding import Subject, name_inside
 
 Permissions = frozenset[str]
@@ -22,10 +22,9 @@ class Grants(msgspec.Struct, frozen=True):
     """By subject: what holds on the whole instance."""
     parts: Mapping[tuple[str, str], Permissions]
     """By namespace and subject: what holds in that namespace."""
-
-    @property
-    def subjects(self) -> frozenset[str]:
-        return frozenset(self.whole) | {subject for _, subject in self.parts}
+    named: frozenset[str]
+    """Everybody who is bound there, also to nothing, and everybody in groups that are: Karmada's proxy must know the
+    names of a person and of all groups that come with it."""
 
 
 def subject_name(subject: Subject) -> str:
@@ -41,8 +40,12 @@ def concerns(binding: Binding, instance_uid: str) -> bool:
 def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
     whole: defaultdict[str, set[str]] = defaultdict(set)
     parts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    named: set[str] = set()
     for binding in bindings:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
+        if binding.place is not None and concerns(binding, instance_uid):
+            named.add(subject)
+            named |= {name_inside(SubjectKind.USER, person) for person in binding.spec.subject.members}
         match binding.place:
             case ("platform", _, _):
                 whole[subject] |= held
@@ -54,4 +57,5 @@ def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
     return Grants(
         whole={subject: shared(frozenset(held)) for subject, held in whole.items() if held},
         parts={key: shared(frozenset(held)) for key, held in parts.items() if held},
+        named=frozenset(named),
     )

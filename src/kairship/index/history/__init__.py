@@ -8,7 +8,7 @@ A ring has a place for every slot of its time; the one that comes after the last
 of a subject never grows. Subjects are uids, of clusters and of instances.
 """
 
-from kairship.index.history.model import COARSE, FINE, TIERS, Cell, Measure, Sample, Slot, Tier
+from kairship.index.history.model import COARSE, FINE, TIERS, Cell, Sample, Slot, Tier
 from kairship.index.history.postgres import PostgresHistory
 from kairship.index.history.sqlite import SqliteHistory
 from kairship.index.history.store import History
@@ -20,7 +20,6 @@ __all__ = [
     "TIERS",
     "Cell",
     "History",
-    "Measure",
     "Point",
     "PostgresHistory",
     "Sample",

@@ -1,26 +1,11 @@
 """What is measured, and the rings that it is kept in."""
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import TypeAlias
 
 import msgspec
 
-
-class Measure(IntEnum):
-    """Numbered as in the API."""
-
-    CPU_USED = 1
-    CPU_ALLOCATED = 2
-    CPU_ALLOCATABLE = 3
-    MEMORY_USED = 4
-    MEMORY_ALLOCATED = 5
-    MEMORY_ALLOCATABLE = 6
-    PODS = 7
-    PODS_ALLOCATABLE = 8
-    NODES = 9
-    NODES_READY = 10
-
+from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
 
 Sample: TypeAlias = Mapping[Measure, float]
 """What was found at one moment. What could not be measured is left out."""
@@ -44,6 +29,8 @@ class Tier(msgspec.Struct, frozen=True):
     def place(self, begin: int) -> int:
         return begin // self.step % self.size
 
+
+MEASURES = tuple(measure for measure in Measure if measure is not Measure.UNSPECIFIED)
 
 FINE = Tier(0, 30, 120)
 COARSE = Tier(1, 1800, 1488)

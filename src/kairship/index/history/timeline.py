@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kairship.index.history.model import COARSE, FINE, Cell, Measure, Slot, Tier
+from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
+from kairship.index.history.model import COARSE, FINE, MEASURES, Cell, Slot, Tier
 
 MOST_POINTS = 1000
 
@@ -41,7 +42,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 def timeline(slots: Iterable[Slot], span: Span, measures: Iterable[Measure]) -> Timeline:
-    wanted = sorted(set(measures) or set(Measure))
+    wanted = sorted(set(measures) or set(MEASURES))
     gathered: dict[Measure, dict[int, Cell]] = {measure: {} for measure in wanted}
     for slot in slots:
         end = (slot.begin // span.step + 1) * span.step

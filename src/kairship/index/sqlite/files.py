@@ -15,6 +15,7 @@ from kairship.index.store import NoSuchClusterError
 
 _POINTER = "current"
 _PAGE_TOKENS = "page-tokens.key"
+_KEY_BYTES = 32
 
 
 def folder(root: Path, cluster: str) -> Path:
@@ -83,10 +84,12 @@ def page_token_key(root: Path) -> bytes:
     """The same for every process that uses this folder."""
     file = root / _PAGE_TOKENS
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if file.exists() and file.stat().st_size != _KEY_BYTES:  # a disk was full
+        file.unlink()
     if not file.exists():
         partial = root / f".{_PAGE_TOKENS}.{secrets.token_hex(4)}"
         partial.touch(mode=0o600)
-        partial.write_bytes(secrets.token_bytes(32))
+        partial.write_bytes(secrets.token_bytes(_KEY_BYTES))
         with suppress(FileExistsError):  # another process was faster, and its key is the one
             file.hardlink_to(partial)
         partial.unlink()
@@ -94,9 +97,9 @@ def page_token_key(root: Path) -> bytes:
 
 
 def clusters(root: Path) -> set[str]:
-    """Those of which something is stored."""
+    """Those of which something is stored. Folders of others may be beside them."""
     try:
-        return {place.name for place in root.iterdir() if place.is_dir()}
+        return {place.name for place in root.iterdir() if (place / _POINTER).exists() or any(place.glob("*.db"))}
     except FileNotFoundError:
         return set()
 

@@ -97,10 +97,9 @@ class SqliteIndex:
             return await snapshot.partitions()
 
     async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
-        file = self._pointers.current(cluster)
         async with self._connection(cluster) as db:
             with typed_errors():
-                return await self._briefly.run(db, lambda: ring_page(db, file.name, after, limit))
+                return await self._briefly.run(db, lambda: ring_page(db, after, limit))
 
     async def _in_each(self, clusters: Iterable[str], work: Callable[[SqliteSnapshot], Awaitable[T]]) -> dict[str, T]:
         """Of all clusters at once; those that are not there are left out."""

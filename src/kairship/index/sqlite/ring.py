@@ -1,13 +1,16 @@
 """Reading the ring of a cluster's file."""
 
+from pathlib import PurePath
+
 import apsw
 
 from kairship.index.ring import RingChange, RingMark, RingPage
 from kairship.index.sqlite.statements import one, rows
 
 
-def ring_page(db: apsw.Connection, ring: str, after: RingMark | None, limit: int) -> RingPage:
-    """What came behind a mark; `ring` is the name of the file, which no other ever had or will have."""
+def ring_page(db: apsw.Connection, after: RingMark | None, limit: int) -> RingPage:
+    """What came behind a mark. A ring is called as its file, whose name no other ever had or will have."""
+    ring = PurePath(db.filename).name
     last, first = _ends(db)
     if after is None:
         return RingPage(RingMark(ring, last), [])

@@ -24,15 +24,20 @@ _FILE = "writes.db"
 
 class SqliteWriteLog:
     def __init__(self, root: Path, *, clock: Callable[[], float] = since_boot) -> None:
+        """Raises `BrokenIndexError`."""
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clock = clock
-        # Written in a thread and read on the event loop: each has a connection of its own.
-        self._reading, self._writing = _connect(root / _FILE, _BRIEFLY_MS), _connect(root / _FILE, _BUSY_MS)
+        try:
+            # Written in a thread and read on the event loop: each has a connection of its own.
+            self._reading, self._writing = _connect(root / _FILE, _BRIEFLY_MS), _connect(root / _FILE, _BUSY_MS)
+            self._writing.execute(
+                "CREATE TABLE IF NOT EXISTS write(id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT,"
+                " kind TEXT, revision INTEGER, uid TEXT, at REAL)"
+            )
+        except apsw.Error as error:
+            # Not begun anew: those who have it open would not learn what is written from now on.
+            raise BrokenIndexError(f"{root / _FILE} cannot be used ({error}): stop the plane and delete it") from error
         self._turn = asyncio.Lock()
-        self._writing.execute(
-            "CREATE TABLE IF NOT EXISTS write(id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT,"
-            " kind TEXT, revision INTEGER, uid TEXT, at REAL)"
-        )
         self._seen_version = -1
         self._seen = 0
         self._notes: deque[tuple[str, Note]] = deque()

@@ -7,6 +7,8 @@ from kairship.kube import AddressRule, Client, Connection
 # One for every kind, and some clusters have very many.
 MOST_STREAMS = 8192
 _MOST_CALLS = 8
+# A page may be large; what is larger than this is sent by a server that does not mean to end.
+_LARGEST_PAGE = 1 << 30
 _USER_AGENT = "kairship-collector"
 
 
@@ -41,6 +43,7 @@ class Access:
             user_agent=_USER_AGENT,
             token=lambda: self.token,
             addresses=self._addresses,
+            largest_reply=_LARGEST_PAGE,
         )
 
 

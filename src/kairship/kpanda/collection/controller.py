@@ -112,7 +112,7 @@ class Collection:
             pause = _SWEEP_EVERY
             try:
                 await self._remove_gone()
-            except (KubeError, BrokenIndexError, OSError) as error:
+            except (KubeError, BrokenIndexError, OSError, ValueError) as error:
                 log.warning("what is left of removed clusters was not removed", error=str(error))
                 pause = _AFTER_A_FAILURE
             try:

@@ -92,9 +92,9 @@ class KindFollower:
         following = follow(self._client, Selection(self.resource, msgspec.Raw), clock=self._clock, pace=self._pace)
         async with aclosing(following):
             async for step in following:
-                await steps.put(step)
                 if isinstance(step, Changed):
                     self.figures.arrived(self._clock.now())
+                await steps.put(step)
                 if isinstance(step, ListBegan | Listed):
                     # A list is read no faster than it is written: a page may be large, and it is this task's turn.
                     await steps.join()

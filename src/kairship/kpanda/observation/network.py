@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kairship.kube import ApiError, Client, Resource, kinds
+from kairship.kube import ApiError, BadReply, Client, Resource, kinds
 
 SERVICE_CIDRS = Resource.of("networking.k8s.io/v1", "servicecidrs", kind="ServiceCIDR", namespaced=False)
 _SYSTEM = "kube-system"
@@ -24,6 +24,18 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     service_cidr: str = ""
     pod_cidr: str = ""
     proxy_mode: str = ""
+
+
+class _Ranges(msgspec.Struct):
+    cidrs: tuple[str, ...] = ()
+
+
+class _ServiceCidr(msgspec.Struct):
+    spec: _Ranges
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] | None = None
 
 
 async def network_of(client: Client, node_ranges: Iterable[str], *, timeout: float) -> Network:
@@ -52,16 +64,15 @@ def common_ranges(ranges: Iterable[str]) -> str:
 
 async def _service_ranges(client: Client, timeout: float) -> str:
     try:
-        found = await client.get(SERVICE_CIDRS, "kubernetes", timeout=timeout)
-    except ApiError:
+        found = await client.get(SERVICE_CIDRS, "kubernetes", as_type=_ServiceCidr, timeout=timeout)
+    except (ApiError, BadReply):
         return ""
-    ranges = (found.get("spec") or {}).get("cidrs") or ()
-    return ",".join(str(each) for each in list(ranges)[:_MOST_RANGES])
+    return ",".join(found.spec.cidrs[:_MOST_RANGES])
 
 
 async def _text(client: Client, name: str, key: str, timeout: float) -> str:
     try:
-        found = await client.get(kinds.CONFIGMAPS, name, namespace=_SYSTEM, timeout=timeout)
-    except ApiError:
+        found = await client.get(kinds.CONFIGMAPS, name, namespace=_SYSTEM, as_type=_ConfigMap, timeout=timeout)
+    except (ApiError, BadReply):
         return ""
-    return str((found.get("data") or {}).get(key, ""))
+    return (found.data or {}).get(key, "")

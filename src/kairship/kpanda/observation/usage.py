@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from kairship.kube import ApiError, Client, Resource
+from kairship.kube import ApiError, BadReply, Client, Resource
 from kairship.kube.quantities import add_up, as_quantities
 
 NODE_METRICS = Resource.of("metrics.k8s.io/v1beta1", "nodes", kind="NodeMetrics", namespaced=False)
@@ -24,6 +24,6 @@ async def sum_usage(client: Client, *, timeout: float) -> Mapping[str, str]:
             async for page in pages:
                 for node in page.items:
                     add_up(sums, node.usage or {})
-    except ApiError:
+    except (ApiError, BadReply):
         return {}
     return as_quantities(sums)

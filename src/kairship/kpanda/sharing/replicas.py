@@ -5,12 +5,13 @@ Times are counted from the moment at which a renewal was *seen*, on this machine
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 import structlog
 
 from kairship.kpanda.sharing.share import holder_of
-from kairship.kube import Client, kinds
+from kairship.kube import Client, KubeError, kinds
 from kairship.reconcile import Change, Clock, LeaseName, Metadata, Metrics, Reflector, Selection, Timing
 from kairship.resources import NAMESPACE
 
@@ -103,4 +104,5 @@ class Replicas:
         for name, (_, seen_at) in tuple(self._seen.items()):
             if name != self._own and now - seen_at > _FORGOTTEN_AFTER:
                 del self._seen[name]
-                await self._client.delete(kinds.LEASES, name, namespace=NAMESPACE, missing_ok=True)
+                with suppress(KubeError):  # another replica, or this one after its next start, does it as well
+                    await self._client.delete(kinds.LEASES, name, namespace=NAMESPACE, missing_ok=True)

@@ -22,10 +22,12 @@ from kairship.index import (
     Current,
     Hit,
     NoSuchClusterError,
+    Partition,
     Rank,
     Scope,
     Search,
     highlights,
+    kind_name,
     words_of,
 )
 from kairship.index.opening import Opened
@@ -47,12 +49,18 @@ async def find(
     opened: Opened, request: SearchObjectsRequest, call: Call, places: Mapping[str, Place]
 ) -> SearchObjectsResponse:
     """In these places, by their uids, as far as they are in sight."""
-    scopes = tuple(scope for place in places.values() if (scope := place.scope(call.sight)) is not None)
-    asked = _asked(request, scopes, opened, call)
     try:
+        searched = [place for place in places.values() if place.scope(call.sight) is not None]
+        collected = {place.uid: await _partitions(opened.current, place) for place in searched}
+        scopes = tuple(
+            scope
+            for place in searched
+            for scope in place.scopes([kind_name(each.resource) for each in collected[place.uid]], call)
+        )
+        asked = _asked(request, scopes, opened, call)
         hits = await opened.current.index.search(msgspec.structs.replace(asked, limit=asked.limit + 1))
         counts = await opened.current.index.search_counts(asked) if request.count else {}
-        age, gaps = await _freshness(opened.current, [places[scope.cluster] for scope in scopes])
+        age, gaps = _freshness(opened.current, searched, collected)
     except BrokenIndexError as error:
         raise Unavailable("the index cannot be searched at present; try again", retry_after=2.0) from error
     call.note_age(age)
@@ -98,15 +106,20 @@ def _context(request: SearchObjectsRequest) -> list[object]:
     ]
 
 
-async def _freshness(current: Current, places: Sequence[Place]) -> tuple[float, list[Gap]]:
+async def _partitions(current: Current, place: Place) -> list[Partition]:
+    try:
+        return await current.index.partitions(place.uid)
+    except NoSuchClusterError:
+        return []
+
+
+def _freshness(
+    current: Current, places: Sequence[Place], collected: Mapping[str, list[Partition]]
+) -> tuple[float, list[Gap]]:
     """The age of the oldest part, and what may be missing."""
     oldest, gaps = 0.0, []
     for place in places:
-        name = place.shown_name
-        try:
-            partitions = await current.index.partitions(place.uid)
-        except NoSuchClusterError:
-            partitions = []
+        name, partitions = place.shown_name, collected[place.uid]
         followed = [partition for partition in partitions if partition.live]
         age = max((current.age(partition) for partition in followed), default=0.0)
         oldest = max(oldest, age)

@@ -43,12 +43,13 @@ class Following:
         return [uid for uid, place in self._places().items() if place.scope(self._call.sight) is not None]
 
     async def _event(self, happened: Followed) -> WatchObjectsResponse | None:
-        place = self._places().get(happened.cluster)
-        scope = place.scope(self._call.sight) if place is not None else None
-        if place is None or scope is None:
+        place, change = self._places().get(happened.cluster), happened.change
+        if place is None:
+            return None
+        scope = place.scope_of_kind(change.kind, self._call) if change else place.scope(self._call.sight)
+        if scope is None:
             return None
         shown = Hit(instance=place.instance, cluster="" if place.virtual else place.name)
-        change = happened.change
         if change is None:
             return WatchObjectsResponse(change=ObjectChange.MANY, object=shown)
         if self._request.kind and change.kind not in self._request.kind:

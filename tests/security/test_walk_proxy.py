@@ -1,0 +1,100 @@
+"""The native proxy as everybody: every verb on kinds of every sort. What is expected is written down here by hand.
+
+Somebody is granted a request by bindings, or passed on to the RBAC of the instance in their own name, or refused
+whatever RBAC says, or told that there is no such instance.
+"""
+
+import itertools
+
+import pytest
+from support.bindings import World
+
+from kairship.access import Attributes, Role
+from kairship.apiserver.proxy.asking import Asked
+from kairship.apiserver.proxy.rights import ProxyRights
+from kairship.apiserver.proxy.target import Target
+from kairship.rpc.calls import Caller
+from kairship.rpc.errors import NotFound, PermissionDenied
+
+from .test_walk import EVERYBODY, Somebody, bindings
+
+V, E, A, NOBODY = Role.VIEWER, Role.EDITOR, Role.ADMIN, None
+READ = ("get", "list", "watch")
+WRITE = ("create", "update", "patch", "delete", "deletecollection")
+
+KINDS: tuple[tuple[str, str, str, Role | None, Role | None], ...] = (
+    # group, resource, part of it, the least role that reads it and that writes it
+    ("", "configmaps", "", V, E),
+    ("", "secrets", "", E, E),
+    ("", "events", "", V, NOBODY),
+    ("apps", "deployments", "", V, E),
+    ("apps", "replicasets", "", V, NOBODY),
+    ("policy.karmada.io", "propagationpolicies", "", V, E),
+    ("policy.karmada.io", "clustertaintpolicies", "", V, A),
+    ("work.karmada.io", "resourcebindings", "", V, NOBODY),
+    ("work.karmada.io", "works", "", NOBODY, NOBODY),
+    ("cluster.karmada.io", "clusters", "proxy", NOBODY, NOBODY),
+    ("cluster.karmada.io", "clusters", "", V, NOBODY),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", "", NOBODY, NOBODY),
+    ("rbac.authorization.k8s.io", "roles", "", NOBODY, NOBODY),
+    ("certificates.k8s.io", "certificatesigningrequests", "approval", NOBODY, NOBODY),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", NOBODY, NOBODY),
+    ("", "serviceaccounts", "token", NOBODY, NOBODY),
+    ("", "users", "", NOBODY, NOBODY),
+    ("authentication.k8s.io", "tokenreviews", "", NOBODY, NOBODY),
+    ("example.org", "widgets", "", V, E),
+    ("example.org", "widgets", "proxy", NOBODY, NOBODY),
+    ("unknown", "widgets", "", NOBODY, NOBODY),
+)
+PLACES = ("shop", "karmada-cluster", "")
+GRANTED, PASSED, REFUSED, HIDDEN = "granted", "passed on", "refused", "hidden"
+
+
+def expected(who: Somebody, resource: str, namespace: str, least: Role | None) -> str:
+    if who.must_change_password:
+        return REFUSED
+    if not (who.on_platform or who.instance == "east"):
+        return HIDDEN
+    if least is None or who.limited_to is not None:  # what that token is for is not among these
+        return REFUSED
+    whole = who.on_platform or not who.namespace
+    guarded = namespace == "karmada-cluster" or (resource == "secrets" and not namespace)
+    if guarded and not (whole and who.role is not None and who.role >= A):
+        return REFUSED
+    holds = whole or (namespace and who.namespace == namespace)
+    return GRANTED if holds and who.role is not None and who.role >= least else PASSED
+
+
+def outcome(rights: ProxyRights, name: str, attributes: Attributes) -> str:
+    who = EVERYBODY[name]
+    caller = Caller(
+        id="member" if who.group else name,
+        name=name,
+        groups=(name,) if who.group else (),
+        limited_to=frozenset({"kairship.jobs.get"}) if who.limited_to else None,
+        must_change_password=who.must_change_password,
+    )
+    target = Target(instance="east", cluster=None, path="/")
+    try:
+        admitted = rights.admit(caller, target, Asked(attributes=attributes, version="v1", name=""))
+    except NotFound:
+        return HIDDEN
+    except PermissionDenied:
+        return REFUSED
+    assert admitted.identity.user == f"kairship:user:{caller.id}"
+    assert list(admitted.identity.groups) == [f"kairship:group:{group}" for group in caller.groups]
+    return GRANTED if admitted.granted else PASSED
+
+
+@pytest.mark.parametrize("name", EVERYBODY)
+def test_everybody_meets_what_is_written_here(name: str) -> None:
+    rights = ProxyRights(World(*bindings()).authoriser)
+    wrong = []
+    for (group, resource, part, reader, writer), namespace in itertools.product(KINDS, PLACES):
+        for verb in (*READ, *WRITE, "impersonate", "bind", "escalate", "*"):
+            least = reader if verb in READ else writer if verb in WRITE else NOBODY
+            attributes = Attributes(verb=verb, group=group, resource=resource, subresource=part, namespace=namespace)
+            wanted, found = expected(EVERYBODY[name], resource, namespace, least), outcome(rights, name, attributes)
+            if found != wanted:
+                wrong.append(f"{attributes}: {found}, not {wanted}")
+    assert wrong == []
