@@ -37,6 +37,7 @@ class BindingSpec(msgspec.Struct):
     origin: Origin
     sequence: int
     permissions: frozenset[str] = frozenset()
+    members: tuple[str, ...] = ()
     revoked: bool = False
 
     def __post_init__(self) -> None:

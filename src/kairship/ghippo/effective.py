@@ -133,11 +133,18 @@ def _next_sequence(connection: sa.Connection, *, at: int) -> int:
 
 def _flattened(connection: sa.Connection, binding: sa.Row[Any]) -> Iterator[AccessBindingSpec]:
     role, granted = _role(connection, binding.role_id)
-    subject = _subject(connection, binding)
+    subject = Subject(kind=_SUBJECTS[binding.subject_kind], id=binding.subject_id)
+    members = _members(connection, binding.subject_id) if subject.kind is SubjectKind.GROUP else ()
 
     def spec(scope: Scope, origin: Origin) -> AccessBindingSpec:
         return AccessBindingSpec(
-            subject=subject, role=role, permissions=granted, scope=scope, origin=origin, sequence=1
+            subject=subject,
+            members=members,
+            role=role,
+            permissions=granted,
+            scope=scope,
+            origin=origin,
+            sequence=1,
         )
 
     match binding.target_kind:
@@ -161,17 +168,9 @@ def _flattened(connection: sa.Connection, binding: sa.Row[Any]) -> Iterator[Acce
                 yield spec(scope, origin)
 
 
-def _subject(connection: sa.Connection, binding: sa.Row[Any]) -> Subject:
-    kind = _SUBJECTS[binding.subject_kind]
-    if kind is not SubjectKind.GROUP:
-        return Subject(kind=kind, id=binding.subject_id)
-    query = (
-        sa.select(group_members.c.user_id)
-        .where(group_members.c.group_id == binding.subject_id)
-        .order_by(group_members.c.user_id)
-        .limit(MOST_MEMBERS)
-    )
-    return Subject(kind=kind, id=binding.subject_id, members=tuple(connection.execute(query).scalars()))
+def _members(connection: sa.Connection, group: str) -> tuple[str, ...]:
+    query = sa.select(group_members.c.user_id).where(group_members.c.group_id == group)
+    return tuple(connection.execute(query.order_by(group_members.c.user_id).limit(MOST_MEMBERS)).scalars())
 
 
 def _held(connection: sa.Connection, identifiers: Sequence[int]) -> Iterator[Scope]:

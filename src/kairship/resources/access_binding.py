@@ -110,10 +110,6 @@ class Subject(Fields, frozen=True, kw_only=True):
     id: Identifier
     """Its identifier in global management. Inside an instance it is kairship:user:<id> or kairship:group:<id>."""
 
-    # Karmada lets somebody through to a member only if the person is named, and not just the groups.
-    members: Annotated[tuple[Identifier, ...], unique(max_length=MOST_MEMBERS)] = ()
-    """Of a group: the users in it, by whose names they are let through to member clusters. They get no right by it."""
-
 
 class Role(Fields, frozen=True, kw_only=True):
     """The role that was bound, for people. What it allows is in `permissions`."""
@@ -182,6 +178,11 @@ class AccessBindingSpec(Fields, frozen=True, kw_only=True):
 
     subject: Subject
     """Who has the right. Cannot change."""
+
+    # Karmada lets somebody through to a member only if the person is named, and not just the groups.
+    members: Annotated[tuple[Identifier, ...], unique(max_length=MOST_MEMBERS)] = ()
+    """If the subject is a group: the users in it, by whose names they are let through to member clusters. Nobody has a
+    right by it."""
 
     role: Role
     """The role that was bound, for people."""

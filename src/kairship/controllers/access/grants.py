@@ -45,7 +45,7 @@ def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
         if binding.place is not None and concerns(binding, instance_uid):
             named.add(subject)
-            named |= {name_inside(SubjectKind.USER, person) for person in binding.spec.subject.members}
+            named |= {name_inside(SubjectKind.USER, person) for person in binding.spec.members}
         match binding.place:
             case ("platform", _, _):
                 whole[subject] |= held
