@@ -163,7 +163,7 @@ class Exchanges:
     def _steady_part(self, key: str, part: JSON, varying: frozenset[str]) -> JSON:
         if key in varying:
             return "<varies>"
-        if key in _CHANGING and isinstance(part, str) and part not in ("", "0"):
+        if key in _CHANGING and isinstance(part, str | int) and part not in ("", "0", 0):
             return _CHANGING[key]
         return self._steady(part, varying)
 

@@ -8,6 +8,7 @@ from support.manifests import deployment
 
 from kairship.kube import Client, kinds
 
+BESIDE = frozenset({"ageMilliseconds", "gaps"})
 FIGURES = frozenset({"points", "since", "until", "stepSeconds"})
 
 
@@ -23,7 +24,7 @@ async def test_search_and_history(client: entrance.Client, demo: Client, own: st
     where = {"cluster": "frankfurt", "instance": "demo"}
     async with exchanges(client, "Search", "History", variables=where, names={"own": own}) as exchange:
         words = {"query": f"web-{own} nginx", "instance": "demo", "kind": "deployments.apps", "count": "true"}
-        await exchange("Search.SearchObjects", query=words, when=found, varying=frozenset({"ageSeconds", "age"}))
+        await exchange("Search.SearchObjects", query=words, when=found, varying=BESIDE)
         await exchange("Search.WatchObjects", query={"kind": "deployments.apps", "instance": "demo"})
         await exchange("History.GetClusterHistory", when=measured, varying=FIGURES)
         await exchange("History.GetInstanceHistory", when=measured, varying=FIGURES)
