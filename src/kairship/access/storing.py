@@ -78,7 +78,8 @@ class BindingStore:
                 await self._client.delete(BINDING, binding.name, missing_ok=True, timeout=TIMEOUT)
                 continue
             stored = await self._client.get(BINDING, binding.name, as_type=_Stored, timeout=TIMEOUT)
-            if page.is_gone(binding.name, stored.spec.sequence):
+            # Perhaps it is withdrawn already, and we have not heard of it: once is enough.
+            if not stored.spec.revoked and page.is_gone(binding.name, stored.spec.sequence):
                 sequence = max(stored.spec.sequence + 1, page.sequence)
                 withdrawn = msgspec.structs.replace(stored.spec, revoked=True, sequence=sequence)
                 await self._apply(binding.name, withdrawn)
