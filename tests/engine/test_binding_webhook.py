@@ -199,6 +199,17 @@ async def test_the_secret_changes_without_a_gap(hook: Hook) -> None:
     await until(nobodys, what="without a secret nothing is genuine")
 
 
+async def test_one_that_is_refused_does_not_keep_back_the_others(hook: Hook) -> None:
+    await hook.post(hook.delivered(5), hook.delivered(5, name="-b"))
+    mistaken = hook.delivered(7)
+    subject = msgspec.structs.replace(mistaken.spec.subject, id="somebody-else")
+    mistaken = msgspec.structs.replace(mistaken, spec=msgspec.structs.replace(mistaken.spec, subject=subject))
+    reply = await hook.post(mistaken, hook.delivered(8, name="-b", revoked=True))
+    assert reply.status != 204
+    assert await hook.stored() == (5, False)
+    assert await hook.stored("-b") == (8, True)
+
+
 async def test_what_cannot_be_stored_is_not_acknowledged(world: Client, kube: Kube) -> None:
     url = URL(kube.connection.server)
     async with AsyncExitStack() as stack:

@@ -44,10 +44,13 @@ class BindingStore:
     async def take(self, delivery: Delivery) -> None:
         """Acknowledge only when this has returned. Whatever it raises, the same delivery may come again."""
         fresh = [each for each in delivery.bindings if not self._has(each)]
+        failures: list[BaseException] = []
         for start in range(0, len(fresh), _AT_ONCE):
-            async with asyncio.TaskGroup() as tasks:
-                for each in fresh[start : start + _AT_ONCE]:
-                    tasks.create_task(self._apply(each.name, each.spec))
+            some = (self._apply(each.name, each.spec) for each in fresh[start : start + _AT_ONCE])
+            failures += [each for each in await asyncio.gather(*some, return_exceptions=True) if each is not None]
+        if failures:
+            # After the others: one that cannot be stored must not keep back that a right was withdrawn.
+            raise failures[0]
         if isinstance(delivery, Everything):
             await self._withdraw_unknown(delivery)
 
