@@ -20,7 +20,6 @@ from kairship.resources import (
     InstanceCondition,
     MembershipCondition,
     MembershipReason,
-    ReadyCount,
     find_condition,
 )
 
@@ -232,7 +231,7 @@ async def test_numbers_of_the_instance_follow_what_changes_and_are_written_then_
             assert summary is not None
             return (
                 summary.resources["ConfigMap"] == before.resources["ConfigMap"] + 3
-                and summary.workloads["Deployment"] == ReadyCount(total=1, ready=0)
+                and summary.workloads["Deployment"].total == 1
                 and summary.policies["PropagationPolicy"] == 1
             )
 
