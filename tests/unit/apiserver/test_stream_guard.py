@@ -55,7 +55,7 @@ async def watched(server: Running, who: str) -> AsyncIterator[Any]:
 
 async def end_of(stream: Any) -> grpc.aio.AioRpcError:
     with pytest.raises(grpc.aio.AioRpcError) as ended:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await stream.read()
     return ended.value
 
