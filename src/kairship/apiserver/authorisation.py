@@ -51,8 +51,8 @@ class Gatekeeper:
 
     def authorize(self, call: Call, request: Message[Any]) -> None:
         method = call.method
-        if call.caller.must_change_password and method.path not in BEFORE_PASSWORD_CHANGE:
-            raise PermissionDenied("change your password first; nothing else is allowed until then")
+        if method.path not in BEFORE_PASSWORD_CHANGE:
+            require_password_changed(call.caller)
         _require_place_named(call, request)
         verdict = self._gate.admits(holder(call.caller), method, request)
         if verdict is not Verdict.ALLOWED:
@@ -107,6 +107,11 @@ def holder(caller: Caller) -> access.Caller:
     return access.Caller(caller.id, caller.groups, limited_to=caller.limited_to)
 
 
+def require_password_changed(caller: Caller) -> None:
+    if caller.must_change_password:
+        raise PermissionDenied("change your password first; nothing else is allowed until then")
+
+
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")
@@ -132,14 +137,26 @@ def no_instance(name: str) -> NotFound:
     return NotFound(f"there is no instance {name}")
 
 
+def rights_unknown() -> Unavailable:
+    return Unavailable("rights cannot be checked at this moment; nothing was done", retry_after=RETRY_AFTER)
+
+
+def outside_token(permission: str) -> PermissionDenied:
+    return PermissionDenied(f"this access token is not for {permission}; create one that is")
+
+
+def needed(permission: str) -> PermissionDenied:
+    return PermissionDenied(f"{permission} is needed for this; ask an administrator for it")
+
+
 def _refusal(verdict: Verdict, call: Call, request: Message[Any]) -> ApiError:
     method = call.method
     if verdict is Verdict.UNCERTAIN:
-        return Unavailable("rights cannot be checked at this moment; nothing was done", retry_after=RETRY_AFTER)
+        return rights_unknown()
     if verdict is Verdict.HIDDEN:
         if method.scope is Scope.WORKSPACE:
             return NotFound(f"there is no workspace {getattr(request, method.workspace or '')}")
         return no_instance(getattr(request, method.instance or ""))
     if call.caller.limited_to is not None and method.permission not in call.caller.limited_to:
-        return PermissionDenied(f"this access token is not for {method.permission}; create one that is")
-    return PermissionDenied(f"{method.permission} is needed for this; ask an administrator for it")
+        return outside_token(method.permission)
+    return needed(method.permission)

@@ -255,7 +255,7 @@ class Chain:
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
         told = of_exception(error, request_id=request_id)
         if isinstance(told, Internal):
-            log_defect(self._log, error, method, request_id)
+            log_defect(self._log, error, method.path, request_id)
         elif not isinstance(error, ApiError):
             # What an API server says of an object may quote it; what is said of the connection does not.
             detail = error.reason if isinstance(error, kube.ApiError) else str(error)

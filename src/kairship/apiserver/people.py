@@ -48,15 +48,19 @@ class People:
 
     def vouching_for(self, authorizer: Authorizer) -> Authorizer:
         """Asks it about callers who are known to be who they are, and still here."""
-        return _KnownCallers(self._identities, authorizer)
+        return _KnownCallers(self, authorizer)
 
     def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
         """Why a caller who was authenticated must not go on: they have gone since, or nobody can tell."""
         if self._identities.user(caller.id) is None or self._identities.has_ended(caller.session):
             return _OVER
-        if not self._identities.freshness.trusts(delicate=delicate):
-            return Unavailable("who calls cannot be checked at this moment; nothing was done", retry_after=2.0)
-        return None
+        return self.uncertainty(delicate=delicate)
+
+    def uncertainty(self, *, delicate: bool) -> ApiError | None:
+        """Why nobody can tell who is who at this moment."""
+        if self._identities.freshness.trusts(delicate=delicate):
+            return None
+        return Unavailable("who calls cannot be checked at this moment; nothing was done", retry_after=2.0)
 
     def guard(self, streams: Streams) -> None:
         """End streams with what they were opened with."""
@@ -86,31 +90,24 @@ class People:
 
 
 class _KnownCallers:
-    def __init__(self, identities: Identities, authorizer: Authorizer) -> None:
-        self._identities = identities
+    def __init__(self, people: People, authorizer: Authorizer) -> None:
+        self._people = people
         self._authorizer = authorizer
 
     def authorize(self, call: Call, request: Message[Any]) -> None:
-        if call.caller.id:
-            self._check_certain(call)
+        if call.caller.id and (objection := self._people.uncertainty(delicate=_is_delicate(call))):
+            raise objection
         self._authorizer.authorize(call, request)
 
     def objection(self, call: Call, request: Message[Any]) -> Callable[[], ApiError | None]:
-        inner, caller = self._authorizer.objection(call, request), call.caller
+        inner, caller, delicate = self._authorizer.objection(call, request), call.caller, _is_delicate(call)
 
         def ask() -> ApiError | None:
-            if caller.id and (self._identities.user(caller.id) is None or self._identities.has_ended(caller.session)):
-                return _OVER
-            try:
-                if caller.id:
-                    self._check_certain(call)
-            except ApiError as error:
-                return error
-            return inner()
+            return (self._people.objection_to(caller, delicate=delicate) if caller.id else None) or inner()
 
         return ask
 
-    def _check_certain(self, call: Call) -> None:
-        permission = permissions().get(call.method.permission)
-        if not self._identities.freshness.trusts(delicate=permission is None or permission.delicate):
-            raise Unavailable("who calls cannot be checked at this moment; nothing was done", retry_after=2.0)
+
+def _is_delicate(call: Call) -> bool:
+    permission = permissions().get(call.method.permission)
+    return permission is None or permission.delicate

@@ -23,6 +23,7 @@ from kairship.apiserver.people import People
 from kairship.apiserver.proxy.auditing import ProxyAudit
 from kairship.apiserver.proxy.proxy import Behind
 from kairship.apiserver.proxy.rights import ProxyRights
+from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
@@ -101,7 +102,7 @@ class Worker:
                 tracing=tracing,
                 receivers=assembly.receivers,
                 behind=Behind(
-                    instances=assembly.pool,
+                    instances=Reach(assembly.pool),
                     rights=ProxyRights(assembly.feed.authoriser),
                     callers=people,
                     audit=ProxyAudit(people.spool),

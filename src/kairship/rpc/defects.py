@@ -3,17 +3,15 @@
 import traceback
 from typing import Any
 
-from kairship.wire import Method
-
 _FRAMES = 20
 
 
-def log_defect(log: Any, error: Exception, method: Method, request_id: str) -> None:
+def log_defect(log: Any, error: Exception, operation: str, request_id: str) -> None:
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     log.error(
         "defect",
         request_id=request_id,
-        operation=method.path,
+        operation=operation,
         error=type(error).__qualname__,
         frames=[f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
     )

@@ -174,7 +174,7 @@ class RoleServer(grpc.GenericRpcHandler):
     def _told(self, error: Exception, method: Method, request_id: str) -> ApiError:
         told = of_exception(self._translate(error), request_id=request_id)
         if isinstance(told, Internal):
-            log_defect(log, error, method, request_id)
+            log_defect(log, error, method.path, request_id)
         return told
 
 

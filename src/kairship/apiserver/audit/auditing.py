@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from protobuf import Message
 
 from kairship.access import permissions
-from kairship.apiserver.audit.events import Outcome, intent, intent_of, to_line
+from kairship.apiserver.audit.events import Intent, Outcome, intent, intent_of, to_line
 from kairship.apiserver.audit.spool import Spool, SpoolError
 from kairship.apiserver.authentication import SessionOver
 from kairship.gen.kairship.api.v1.access_pb import Scope
@@ -46,12 +46,7 @@ class SpooledAudit:
         if not is_remembered(call.method):
             return
         meant = intent_of(call, request)
-        try:
-            await self._spool.write(to_line(meant))
-        except SpoolError:
-            raise Unavailable(
-                "what you are about to do cannot be written down, so it was not done; try again later", retry_after=5.0
-            ) from None
+        await remember(self._spool, meant)
         self._begun[id(call)] = meant.id
 
     async def after(self, call: Call, request: Message[Any], error: ApiError | None) -> None:
@@ -71,6 +66,16 @@ class SpooledAudit:
         else:
             return  # whoever shows nothing has attempted nothing
         self._spool.add(to_line(meant) + to_line(Outcome(meant.id, int(error.code))))
+
+
+async def remember(spool: Spool, meant: Intent) -> None:
+    """Returns when it is on the disk. If it raises, nothing may be done."""
+    try:
+        await spool.write(to_line(meant))
+    except SpoolError:
+        raise Unavailable(
+            "what you are about to do cannot be written down, so it was not done; try again later", retry_after=5.0
+        ) from None
 
 
 def is_remembered(method: Method) -> bool:

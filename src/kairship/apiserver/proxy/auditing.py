@@ -3,12 +3,13 @@
 import time
 import uuid
 
-from kairship.apiserver.audit import Spool, SpoolError
+from kairship.apiserver.audit import Spool
+from kairship.apiserver.audit.auditing import remember
 from kairship.apiserver.audit.events import Intent, Outcome, to_line
 from kairship.apiserver.proxy.asking import Asked, AskedPath
 from kairship.apiserver.proxy.target import Target
 from kairship.rpc.calls import Caller, Envelope
-from kairship.rpc.errors import Code, Unavailable
+from kairship.rpc.errors import Code
 
 _READS = frozenset({"get", "list", "watch"})
 _TERMINALS = frozenset({"exec", "attach", "portforward", "proxy"})
@@ -34,12 +35,7 @@ class ProxyAudit:
         if not _is_remembered(asked):
             return None
         intent = _intent(caller, target, asked, envelope)
-        try:
-            await self._spool.write(to_line(intent))
-        except SpoolError:
-            raise Unavailable(
-                "what you are about to do cannot be written down, so it was not done; try again later", retry_after=5.0
-            ) from None
+        await remember(self._spool, intent)
         return intent.id
 
     def after(self, begun: str, status: int) -> None:

@@ -31,20 +31,17 @@ from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
 from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.proxy.tunnel import Tunnel
+from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.streams import Streams
-from kairship.instances.pool import NotConnected, Reason
 from kairship.kube import Client, Refused
 from kairship.rpc.calls import Caller, Envelope
+from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Internal, NotFound, Unavailable, of_exception
 
 _LAST_WORDS = 5.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 log = structlog.get_logger("kairship.proxy")
-
-
-class Instances(Protocol):
-    def instance(self, name: str) -> Client: ...
 
 
 class Vouching(Protocol):
@@ -56,7 +53,7 @@ class Vouching(Protocol):
 class Behind(msgspec.Struct, frozen=True, kw_only=True):
     """What the proxy leads to, who may go there, and where it is written down."""
 
-    instances: Instances
+    instances: Reach
     rights: ProxyRights
     callers: Vouching
     audit: ProxyAudit
@@ -97,7 +94,7 @@ class Proxy:
         except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
             told = of_exception(error, request_id=envelope.request_id)
             if isinstance(told, Internal):
-                log.error("defect", request_id=envelope.request_id, error=type(error).__qualname__)
+                log_defect(log, error, "Proxy", envelope.request_id)
             response = replies.refusal(told, envelope.request_id)
         finally:
             status = response.status if response is not None else 499
@@ -231,13 +228,7 @@ class Proxy:
         return web.Response(status=101)
 
     def _client(self, passing: Passing) -> Client:
-        try:
-            client = self._instances.instance(passing.target.instance)
-        except NotConnected as refusal:
-            if refusal.reason is Reason.UNKNOWN:
-                raise NotFound(f"there is no instance {passing.target.instance}") from None
-            raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
-        return client.impersonating(passing.admitted.identity)
+        return self._instances.instance(passing.target.instance).impersonating(passing.admitted.identity)
 
     @asynccontextmanager
     async def _turn(self, passing: Passing) -> AsyncIterator[None]:

@@ -11,13 +11,20 @@ import msgspec
 from kairship import access
 from kairship.access import Authoriser, Verdict, namespaces
 from kairship.access.proxy import permission_for
+from kairship.apiserver.authorisation import (
+    holder,
+    needed,
+    no_instance,
+    outside_token,
+    require_password_changed,
+    rights_unknown,
+)
+from kairship.apiserver.inside import person_inside
 from kairship.apiserver.proxy.asking import Asked, AskedPath
 from kairship.apiserver.proxy.target import Target
 from kairship.kube import Impersonation
-from kairship.resources import SubjectKind
-from kairship.resources.access_binding import name_inside
 from kairship.rpc.calls import Caller
-from kairship.rpc.errors import ApiError, NotFound, PermissionDenied, Unavailable
+from kairship.rpc.errors import ApiError, PermissionDenied
 
 _DELICATE_PARTS = frozenset({"exec", "attach", "portforward", "log", "proxy"})
 
@@ -34,20 +41,20 @@ class ProxyRights:
 
     def admit(self, caller: Caller, target: Target, asked: Asked | AskedPath) -> Admitted:
         """Raises `NotFound`, `PermissionDenied`, or `Unavailable` while rights cannot be trusted to be current."""
-        if caller.must_change_password:
-            raise PermissionDenied("change your password first; nothing else is allowed until then")
-        who = access.Caller(caller.id, caller.groups, limited_to=caller.limited_to)
+        require_password_changed(caller)
+        who = holder(caller)
         if isinstance(asked, AskedPath):
             verdict = self._authoriser.of_proxy_path(who, target.instance, asked.verb, asked.path)
         else:
             verdict = self._authoriser.of_proxy(who, target.instance, asked.attributes)
         if verdict is Verdict.HIDDEN:
-            raise NotFound(f"there is no instance {target.instance}")
+            raise no_instance(target.instance)
         if verdict is Verdict.UNCERTAIN:
-            raise Unavailable("rights cannot be checked at this moment; nothing was done", retry_after=2.0)
+            raise rights_unknown()
         if verdict is Verdict.FORBIDDEN and (refusal := self._closed(who, target, asked)):
             raise refusal
-        return Admitted(verdict is Verdict.ALLOWED, self._identity(who, target.instance))
+        groups = self._authoriser.groups_on(who, target.instance)
+        return Admitted(verdict is Verdict.ALLOWED, person_inside(who.user, groups))
 
     def _closed(self, who: access.Caller, target: Target, asked: Asked | AskedPath) -> ApiError | None:
         """Why RBAC inside is not even asked."""
@@ -55,19 +62,12 @@ class ProxyRights:
         if isinstance(asked, AskedPath) or need is None:
             return PermissionDenied("this is not to be had through the plane")
         if who.limited_to is not None and need not in who.limited_to:
-            return PermissionDenied(f"this access token is not for {need}; create one that is")
+            return outside_token(str(need))
         place = asked.attributes.namespace
         guarded = namespaces.is_reserved(place) or (asked.attributes.resource == "secrets" and not place)
         if guarded and not self._authoriser.on_instance(who, namespaces.NEEDED, target.instance):
-            return PermissionDenied(f"{namespaces.NEEDED} is needed for this; ask an administrator for it")
+            return needed(namespaces.NEEDED)
         return None
-
-    def _identity(self, who: access.Caller, instance: str) -> Impersonation:
-        groups = self._authoriser.groups_on(who, instance)
-        return Impersonation(
-            user=name_inside(SubjectKind.USER, who.user),
-            groups=[name_inside(SubjectKind.GROUP, group) for group in groups],
-        )
 
 
 def is_delicate(asked: Asked | AskedPath) -> bool:

@@ -12,10 +12,9 @@ from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from kairship.apiserver.authorisation import no_instance
+from kairship.apiserver.inside import person_inside
 from kairship.instances.pool import NotConnected, Reason
-from kairship.kube import Client, Forbidden, Impersonation, Resource, kinds
-from kairship.resources import SubjectKind
-from kairship.resources.access_binding import name_inside
+from kairship.kube import Client, Forbidden, Resource, kinds
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import PermissionDenied, Unavailable
 
@@ -52,10 +51,7 @@ class Reach:
         A right that was given a moment ago may still be on its way there. What was refused for want of it has not
         happened, so it is tried again for a while; `act` must be one call that changes something, or begin anew.
         """
-        person = Impersonation(
-            user=name_inside(SubjectKind.USER, call.caller.id),
-            groups=tuple(name_inside(SubjectKind.GROUP, group) for group in call.groups_inside),
-        )
+        person = person_inside(call.caller.id, call.groups_inside)
         give_up = min(time.monotonic() + _ON_ITS_WAY, call.deadline)
         while True:
             try:
