@@ -26,6 +26,7 @@ WRITE = "KAIRSHIP_WRITE_GOLDEN"
 PATIENCE = 60.0
 SYNCED, BEGAN = {"type": "WATCH_EVENT_TYPE_SYNCED"}, {"change": "OBJECT_CHANGE_BEGAN"}
 """What an event has after which a watch tells of changes."""
+MODIFIED = "WATCH_EVENT_TYPE_MODIFIED"
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
@@ -131,14 +132,19 @@ class Exchanges:
         return reply.json
 
     async def _watched(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
-        """What a watch tells until it has told of all that is there, and any other stream until its end."""
+        """What a watch tells until it has told of all that is there, and any other stream until its end.
+
+        Without the changes that a controller makes meanwhile: in one run they are told, in another they came before.
+        """
         events = []
         async with client.rest.request(verb, path, params=query, headers=client.headers) as reply:
             assert reply.status == 200, await reply.text()
             async for line in reply.content:
                 if line.startswith(b"data: "):
-                    events.append(json.loads(line.removeprefix(b"data: ")))
-                    if any(mark.items() <= events[-1].items() for mark in (SYNCED, BEGAN)):
+                    event = json.loads(line.removeprefix(b"data: "))
+                    if event.get("type") != MODIFIED:
+                        events.append(event)
+                    if any(mark.items() <= event.items() for mark in (SYNCED, BEGAN)):
                         break
         return events
 

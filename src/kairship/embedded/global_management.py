@@ -5,7 +5,6 @@ they can be shown as often as `up` is asked, until the password has been changed
 """
 
 import secrets
-import sys
 from collections.abc import Mapping, Sequence
 
 from kairship.controlplane.pki import write_private
@@ -13,10 +12,10 @@ from kairship.embedded import entrance, inside
 from kairship.embedded.home import Home
 from kairship.ghippo import rbac
 from kairship.resources import binding_webhook
-from kairship.supervisor import HttpProbe, ProcessSpec
+from kairship.supervisor import ProcessSpec
 
 ROLE = "ghippo"
-PORTS = (inside.port_name(ROLE), "ghippo-ops")
+PORTS = inside.ports_of(ROLE)
 
 
 def prepare(home: Home) -> None:
@@ -25,40 +24,17 @@ def prepare(home: Home) -> None:
     password = entrance.first_password(home)
     if not (home.ghippo / "ghippo.db").exists() and not password.exists():
         write_private(password, "-".join(secrets.token_hex(3) for _ in range(4)).encode())
-    inside.ensure_certificate(home, ROLE)
 
 
 def process(
     home: Home, ports: Mapping[str, int], *, name: str, after: Sequence[str], reached: entrance.Entrance
 ) -> ProcessSpec:
     """`reached` is how the entrance is reached, which takes bindings. `prepare` comes first."""
-    kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
-    pair = inside.ensure_certificate(home, ROLE)
-    ops = ports["ghippo-ops"]
-    return ProcessSpec(
-        name=name,
-        argv=(
-            sys.executable,
-            "-m",
-            "kairship",
-            "ghippo",
-            f"--kubeconfig={kubeconfig}",
-            f"--data-dir={home.ghippo}",
-            f"--first-password={entrance.first_password(home)}",
-            f"--first-token={reached.token_file}",
-            f"--webhook={reached.server}{binding_webhook.PATH}",
-            f"--webhook-ca={reached.ca}",
-            f"--port={ports[inside.port_name(ROLE)]}",
-            f"--ops-port={ops}",
-            f"--tls-cert={pair.cert}",
-            f"--tls-key={pair.key}",
-        ),
-        cwd=str(home.roles),
-        after=tuple(after),
-        probe=HttpProbe(url=f"http://127.0.0.1:{ops}/readyz"),
-        # Not the certificate: it notices by itself when that changes.
-        files=(str(kubeconfig),),
-        ports=tuple(ports[port] for port in PORTS),
-        # Calls that run have their time to end.
-        stop_timeout=20.0,
+    flags = (
+        f"--data-dir={home.ghippo}",
+        f"--first-password={entrance.first_password(home)}",
+        f"--first-token={reached.token_file}",
+        f"--webhook={reached.server}{binding_webhook.PATH}",
+        f"--webhook-ca={reached.ca}",
     )
+    return inside.process(home, ports, ROLE, rbac.ACCOUNT, name=name, after=after, flags=flags)

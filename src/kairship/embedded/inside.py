@@ -4,11 +4,13 @@ They have certificates of an authority of their own, which nobody outside trusts
 service account that are meant for them: one audience per role.
 """
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kairship.controlplane.pki import KeyPair, Pki
 from kairship.embedded.home import Home
+from kairship.supervisor import HttpProbe, ProcessSpec
 
 _AUTHORITY = "inside-ca"
 _HOSTS = ("127.0.0.1", "localhost")
@@ -33,6 +35,50 @@ def ensure_certificate(home: Home, role: str) -> KeyPair:
     pki = Pki(home.roles / "inside")
     pki.ensure_authority(_AUTHORITY, common_name="kairship roles")
     return pki.ensure_server(role, authority=_AUTHORITY, common_name=f"kairship {role}", hosts=_HOSTS)
+
+
+def ports_of(role: str) -> tuple[str, str]:
+    """Under which names its ports are allocated: of gRPC, and of health and metrics."""
+    return port_name(role), f"{role}-ops"
+
+
+def process(
+    home: Home,
+    ports: Mapping[str, int],
+    role: str,
+    account: str,
+    *,
+    name: str,
+    after: Sequence[str],
+    flags: Sequence[str],
+) -> ProcessSpec:
+    """A role behind the entrance; `flags` are what it needs besides a kubeconfig, ports and a certificate."""
+    kubeconfig = home.roles / f"{account}.kubeconfig"
+    pair = ensure_certificate(home, role)
+    port, ops = (ports[each] for each in ports_of(role))
+    return ProcessSpec(
+        name=name,
+        argv=(
+            sys.executable,
+            "-m",
+            "kairship",
+            role,
+            f"--kubeconfig={kubeconfig}",
+            *flags,
+            f"--port={port}",
+            f"--ops-port={ops}",
+            f"--tls-cert={pair.cert}",
+            f"--tls-key={pair.key}",
+        ),
+        cwd=str(home.roles),
+        after=tuple(after),
+        probe=HttpProbe(url=f"http://127.0.0.1:{ops}/readyz"),
+        # Not the certificate: it notices by itself when that changes.
+        files=(str(kubeconfig),),
+        ports=(port, ops),
+        # Calls that run have their time to end.
+        stop_timeout=20.0,
+    )
 
 
 def flags(home: Home, ports: Mapping[str, int], account: str, role: str) -> tuple[str, ...]:
