@@ -15,7 +15,7 @@ from kairship.instances.drivers import AdoptRefused, DesiredInstance, ExternalDr
 from kairship.instances.drivers.external_claim import NAME, NAMESPACE
 from kairship.instances.drivers.external_rights import cluster_role
 from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, ConnectFailed, Connection, NotFound, Object, Unauthorized, kinds
+from kairship.kube import AddressRule, Client, ConnectFailed, Connection, NotFound, Object, Unauthorized, kinds
 
 
 class Owner:
@@ -70,7 +70,7 @@ def driver_of(connections: dict[str, Connection]) -> ExternalDriver:
     async def kubeconfig_of(uid: str) -> bytes:
         return connections[uid].to_kubeconfig(name=uid)
 
-    return ExternalDriver(kubeconfig_of)
+    return ExternalDriver(kubeconfig_of, addresses=AddressRule.allowing(["127.0.0.0/8"]))
 
 
 def wanted(uid: str, version: str = "") -> DesiredInstance:

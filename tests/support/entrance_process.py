@@ -156,7 +156,7 @@ async def entrance_process(
         *(sys.executable, "-m", "kairship", "apiserver", "--port", str(port), "--grpc-port", "0", "--ops-port", "0"),
         *("--kubeconfig", folder / "kubeconfig", "--audit-dir", folder / "audit", "--workers", str(workers)),
         *ghippo.flags,
-        *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
+        *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key", "--allow-address", "127.0.0.0/8"),
         stderr=asyncio.subprocess.PIPE,
     )
     running = EntranceProcess(process, folder, authority, ghippo.token)

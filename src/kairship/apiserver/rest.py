@@ -17,6 +17,7 @@ from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.browser_sessions import BrowserSession
 from kairship.apiserver.chain import Chain, Receive
+from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.proxy import Proxy
 from kairship.apiserver.proxy.replies import refusal
 from kairship.apiserver.proxy.target import target_of
@@ -42,6 +43,7 @@ class Rest:
         *,
         pages: Mapping[str, Page],
         receivers: Mapping[str, Page],
+        origins: Origins,
         proxy: Proxy | None = None,
     ) -> None:
         """`pages` are what is served beside the API, to anybody: paths and what answers them. `receivers` take what
@@ -50,17 +52,20 @@ class Rest:
         self._router = router
         self._beside = {"GET": pages, "HEAD": pages, "POST": receivers}
         self._bodies = Bodies(chain.limits)
+        self._origins = origins
         self._proxy = proxy
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
-        envelope = browser_sessions.envelope_of(request)
+        envelope = browser_sessions.envelope_of(request, self._origins)
         # A proxy may write the whole address into the request line.
         target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
         path, _, query = target.partition("?")
         if self._proxy is not None:
             try:
                 proxied = target_of(path)
+                if proxied is not None:
+                    browser_sessions.refuse_secrets(query)
             except ApiError as error:
                 return refusal(error, envelope.request_id)
             if proxied is not None:
