@@ -101,6 +101,8 @@ class GlobalManagement:
             tasks.create_task(self._certificate.follow())
             if self._settings.first_password is not None:
                 tasks.create_task(first_run.remove_when_changed(database, self._settings.first_password))
+            if self._settings.first_token is not None:
+                tasks.create_task(first_run.keep_token(database, self._settings.first_token))
             if self._settings.has_replicas:
                 elector = Elector(self._connection, LEASE, metrics=duties.metrics)
                 tasks.create_task(elector.run(duties.run))

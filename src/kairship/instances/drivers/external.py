@@ -29,7 +29,16 @@ from kairship.instances.drivers.external_rights import NEEDED
 from kairship.instances.drivers.steps import Step
 from kairship.instances.pool_sources import connection_from
 from kairship.instances.rights import missing_rights
-from kairship.kube import AddressRule, Client, ConfigError, Connection, Forbidden, TransportError, Unauthorized
+from kairship.kube import (
+    AddressRefused,
+    AddressRule,
+    Client,
+    ConfigError,
+    Connection,
+    Forbidden,
+    TransportError,
+    Unauthorized,
+)
 
 KubeconfigSource = Callable[[str], Awaitable[bytes]]
 """Gives the kubeconfig of the instance with this UID. Raises ``DriverError`` when there is none."""
@@ -106,7 +115,10 @@ class ExternalDriver:
 
     async def _reach(self, uid: str) -> None:
         async with self._client(uid) as client:
-            await client.version()
+            try:
+                await client.version()
+            except AddressRefused as error:
+                raise AdoptRefused(str(error)) from error
 
     async def _recognise(self, uid: str) -> None:
         async with self._client(uid) as client:
