@@ -17,6 +17,7 @@ from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.browser_sessions import BrowserSession
 from kairship.apiserver.chain import Chain, Receive
+from kairship.apiserver.downloads import FileStream
 from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.proxy import Proxy
 from kairship.apiserver.proxy.replies import refusal
@@ -97,22 +98,27 @@ class Rest:
     async def _stream(
         self, request: web.BaseRequest, match: Match, envelope: Envelope, receive: Receive
     ) -> web.StreamResponse:
-        events = EventStream(request, envelope.request_id, stalled_seconds=self._chain.limits.stalled_seconds)
+        download, patience = match.method.download, self._chain.limits.stalled_seconds
+        stream: EventStream | FileStream
+        if download is not None:
+            stream, encode = FileStream(request, envelope.request_id, download, stalled_seconds=patience), download.piece
+        else:
+            stream, encode = EventStream(request, envelope.request_id, stalled_seconds=patience), write
         outcome = None
 
         async def receive_known(call: Call) -> Message[Any]:
-            events.note_known()
+            stream.note_known()
             return await receive(call)
 
         try:
-            async with events.kept_alive():
-                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive_known, write, events.send)
+            async with stream.kept_alive():
+                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive_known, encode, stream.send)
         except* ApiError:
             pass  # the reader is gone, or as good as
-        if events.response is None:
+        if stream.response is None:
             return outcome_response(outcome) if outcome else web.Response(status=499)
-        await events.finish(outcome.error if outcome else None)
-        return events.response
+        await stream.finish(outcome.error if outcome else None)
+        return stream.response
 
     async def _receive(self, request: web.BaseRequest, match: Match, query: str, call: Call) -> Message[Any]:
         transcoder = match.transcoder
