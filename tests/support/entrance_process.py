@@ -186,8 +186,8 @@ async def entrance_process(
     (folder / "tls.crt").write_bytes(issued.certificate)
     (folder / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
     running = EntranceProcess(folder, authority, ghippo.token, ghippo.flags, workers=workers, port=port)
-    await running.start()
     try:
+        await running.start()
         yield running
     finally:
         await running.close()

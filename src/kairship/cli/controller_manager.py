@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from kairship.cli.addresses import AllowAddress, address_rule
-from kairship.controllers import process
 
 
 def controller_manager(
@@ -21,6 +20,9 @@ def controller_manager(
     allow_address: AllowAddress = None,
 ) -> None:
     """Run the controllers against a global cluster. Started by `kairship up`, and by a Deployment in production."""
+    # Here and not above, because it takes a moment that other commands need not wait for.
+    from kairship.controllers import process
+
     kept = backups or (data_dir / "backups" if data_dir else None)
     if kept is None:
         raise typer.BadParameter("without --data-dir, --backups must say where backups are kept")
