@@ -155,7 +155,7 @@ async def running(
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
     grace: float = 5.0,
-    origins: Origins = Origins(),
+    origins: Origins | None = None,
 ) -> AsyncIterator[Running]:
     """Without a `world`, the administrator may do everything and nobody else anything."""
     rights = world or World(bind(ADMIN.id, Role.PLATFORM_ADMIN, on()))
@@ -169,7 +169,7 @@ async def running(
         metrics=metrics,
         tracing=tracing or NoTracing(),
         receivers=receivers,
-        origins=origins,
+        origins=origins or Origins(),
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"

@@ -84,6 +84,7 @@ class Acknowledgement(msgspec.Struct, frozen=True):
 
     refused: tuple[Refused, ...] = ()
 
+
 _decoder: msgspec.json.Decoder[Delivery] = msgspec.json.Decoder(Delivery)
 
 

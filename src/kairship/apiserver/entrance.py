@@ -53,10 +53,11 @@ class Entrance:
         tracing: Tracing,
         receivers: Mapping[str, Page] | None = None,
         behind: Behind | None = None,
-        origins: Origins = Origins(),
+        origins: Origins | None = None,
     ) -> None:
         """`behind` is what the native proxy leads to; `origins` knows who may say where a request comes from."""
         self._metrics = Metrics(metrics)
+        origins = origins or Origins()
         self._chain = Chain(
             registry,
             authenticator=authenticator,

@@ -16,7 +16,7 @@ from protobuf import Message
 from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.browser_sessions import BrowserSession
-from kairship.apiserver.chain import Chain, Receive
+from kairship.apiserver.chain import Chain, Encode, Receive
 from kairship.apiserver.downloads import FileStream
 from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.proxy import Proxy
@@ -100,8 +100,12 @@ class Rest:
     ) -> web.StreamResponse:
         download, patience = match.method.download, self._chain.limits.stalled_seconds
         stream: EventStream | FileStream
+        encode: Encode
         if download is not None:
-            stream, encode = FileStream(request, envelope.request_id, download, stalled_seconds=patience), download.piece
+            stream, encode = (
+                FileStream(request, envelope.request_id, download, stalled_seconds=patience),
+                download.piece,
+            )
         else:
             stream, encode = EventStream(request, envelope.request_id, stalled_seconds=patience), write
         outcome = None

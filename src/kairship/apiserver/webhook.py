@@ -1,8 +1,9 @@
 """The receiver of bindings: global management delivers them here, signed, and they are stored as custom resources.
 
 It has an authentication of its own, the signature, and is no part of the API. A delivery is acknowledged when all of it
-is stored, but for what never can be, which the answer names; whatever else happens, the same one comes again. What could not be genuine by its headers is not even read,
-and only a few are read at the same time: a stranger can send no more than that into the memory.
+is stored, but for what never can be, which the answer names; whatever else happens, the same one comes again. What
+could not be genuine by its headers is not even read, and only a few are read at the same time: a stranger can send no
+more than that into the memory.
 """
 
 import asyncio

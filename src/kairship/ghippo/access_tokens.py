@@ -87,7 +87,7 @@ def find(connection: sa.Connection, hash_: bytes, *, at: int) -> sa.Row[Any] | N
 
 
 def extend(connection: sa.Connection, hash_: bytes, *, at: int) -> bool:
-    """Give a token that would end within `EXTENDED_BEFORE` days its longest time again. One that was revoked is gone."""
+    """Give a token that would end soon its longest time again; whether it was. One that was revoked is gone."""
     ending = sa.and_(access_tokens.c.hash == hash_, access_tokens.c.expires_at < at + EXTENDED_BEFORE * 86400)
     identifier = connection.execute(sa.select(access_tokens.c.id).where(ending)).scalar()
     if identifier is None:

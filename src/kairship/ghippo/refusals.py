@@ -1,7 +1,7 @@
 """Bindings that a receiver can never store as they are: set aside and told. Functions of a connection.
 
 One of them must not keep back the others, least of all a right that is withdrawn. So it counts as delivered, and is
-sent again when it changes, and with everything else from time to time; when the receiver takes it, it is forgotten here.
+sent again when it changes, and with everything else from time to time; once the receiver takes it, it is forgotten.
 """
 
 from collections.abc import Sequence

@@ -88,7 +88,9 @@ def delete(connection: sa.Connection, name: str) -> None:
 def next_changes(connection: sa.Connection, name: str) -> Changes | None:
     """What the receiver has not acknowledged, as much as one delivery takes; None if there is nothing."""
     behind = effective_bindings.c.sequence > get(connection, name).delivered_sequence
-    bindings, _ = _batch(connection, sa.select(effective_bindings).where(behind).order_by(effective_bindings.c.sequence))
+    bindings, _ = _batch(
+        connection, sa.select(effective_bindings).where(behind).order_by(effective_bindings.c.sequence)
+    )
     return Changes(bindings=bindings) if bindings else None
 
 

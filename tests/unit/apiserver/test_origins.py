@@ -1,5 +1,7 @@
 """Where a request comes from: what a trusted balancer says of it, and nobody else."""
 
+from typing import Any
+
 import grpc
 import pytest
 from support.entrance import METHODS, Client, running
@@ -44,7 +46,7 @@ async def rest(client: Client, address: str) -> bool:
 
 
 async def over_grpc(client: Client, address: str) -> bool:
-    call = client.channel.unary_unary(LOGIN.path)
+    call: Any = client.channel.unary_unary(LOGIN.path)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(b"", metadata=(("x-forwarded-for", address),), timeout=20)
     return refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

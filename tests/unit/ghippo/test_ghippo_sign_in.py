@@ -360,6 +360,7 @@ async def test_the_first_token_lasts_until_it_is_revoked(
         await extend_token(database, token, clock=time)
         assert await ends_in() == 365
     found = await ask.timed(access_tokens.find, hashed("kst_0123456789ab"))
+    assert found is not None
     await ask.timed(access_tokens.revoke, "admin", found.id)
     await extend_token(database, token, clock=time)
     assert await ends_in() is None
