@@ -178,6 +178,7 @@ async def entrance_process(
     workers: int = 1,
     port: int = 0,
     authority: Authority | None = None,
+    more: tuple[str, ...] = (),
 ) -> AsyncIterator[EntranceProcess]:
     """Serving, when it is entered."""
     authority = authority or Authority()
@@ -185,7 +186,7 @@ async def entrance_process(
     (folder / "tls.key").write_bytes(issued.key)
     (folder / "tls.crt").write_bytes(issued.certificate)
     (folder / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
-    running = EntranceProcess(folder, authority, ghippo.token, ghippo.flags, workers=workers, port=port)
+    running = EntranceProcess(folder, authority, ghippo.token, (*ghippo.flags, *more), workers=workers, port=port)
     try:
         await running.start()
         yield running
