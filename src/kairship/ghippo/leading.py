@@ -4,12 +4,19 @@ Every task of it may be stopped at any line and done again by another replica.
 """
 
 import asyncio
+from functools import partial
 
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.deliverer import Deliverer
 from kairship.ghippo.plane_webhook import PlaneWebhook
-from kairship.ghippo.registrations import REGISTERED, forget_deleted, registrations_controller
+from kairship.ghippo.registrations import (
+    NAME,
+    REGISTERED,
+    follow_holdings,
+    forget_deleted,
+    registrations_controller,
+)
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.settings import Settings
 from kairship.ghippo.upkeep import Upkeep
@@ -49,6 +56,7 @@ class Duties:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(manager.run())
                 tasks.create_task(forget_deleted(reflector, database, clock=clock))
+                tasks.create_task(follow_holdings(reflector, database, partial(manager.add, NAME), clock=clock))
                 tasks.create_task(Deliverer(database, self._sealer, authority=self._settings.webhook_ca).run())
                 tasks.create_task(Upkeep(database, self._audit, audit_days=self._settings.audit_days).run())
                 if self._settings.webhook is not None:
