@@ -14,8 +14,8 @@ What people do and what breaks, in random order, on a whole embedded plane: all 
 instances and real member clusters. Each sequence is made of its seed: create, import, join, bind, edit, rotate, stop
 a member, kill -9, unjoin, delete, through the public API. A model says what must come of it. After the last step, and
 again after everything was taken back, these must hold exactly what the model says, twice in a row: the custom resources
-and Secrets of the global cluster; clusters, tokens, RBAC, Works and workloads in the instance; accounts, roles, RBAC and
-workloads in the members; the files of the index; the tables of global management; data and processes of instances;
+and Secrets of the global cluster; clusters, tokens, RBAC, Works and workloads in the instance; accounts, roles, RBAC
+and workloads in the members; the files of the index; the tables of global management; data and processes of instances;
 and what two people reach through the entrance, in the instance and in its members. What belongs to nobody is looked for
 in the whole plane. Several sequences run at the same time, and a kill hits them all.
 
