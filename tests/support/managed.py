@@ -8,7 +8,7 @@ import asyncio
 import base64
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import AddressRule, Client, Connection, Forbidden, NotFound, Object, kinds
-from kairship.reconcile import LeaseName
+from kairship.reconcile import Interceptor, LeaseName
 from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
 
@@ -56,9 +56,12 @@ class World:
 
 
 @asynccontextmanager
-async def leading(world: World, *, engine: Engine | None = None) -> AsyncIterator[None]:
-    """A controller-manager that runs until the end of the block."""
-    running = asyncio.create_task(ControllerManager(world.settings(), engine or world.engine).run())
+async def leading(
+    world: World, *, engine: Engine | None = None, interceptors: Sequence[Interceptor] = ()
+) -> AsyncIterator[None]:
+    """A controller-manager that runs until the end of the block, with interceptors around its calls."""
+    manager = ControllerManager(world.settings(), engine or world.engine, interceptors)
+    running = asyncio.create_task(manager.run())
     try:
         yield
     finally:

@@ -29,6 +29,7 @@ from kairship.apiserver.settings import Settings
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
 from kairship.kube import AddressRule, Client, Connection, KubeError
+from kairship.process.allocation import keep_freed_memory
 from kairship.process.certificates import ServerCertificate
 from kairship.process.descriptors import take_all_descriptors
 from kairship.process.logs import log_as_json
@@ -173,6 +174,7 @@ class Worker:
 def main() -> None:
     log_as_json()
     take_all_descriptors()
+    keep_freed_memory()
     uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
 
 

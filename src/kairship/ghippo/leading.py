@@ -4,6 +4,7 @@ Every task of it may be stopped at any line and done again by another replica.
 """
 
 import asyncio
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -11,7 +12,13 @@ from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.deliverer import Deliverer
 from kairship.ghippo.plane_webhook import PlaneWebhook
-from kairship.ghippo.registrations import REGISTERED, forget_deleted, registrations_controller
+from kairship.ghippo.registrations import (
+    NAME,
+    REGISTERED,
+    follow_holdings,
+    forget_deleted,
+    registrations_controller,
+)
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.settings import Settings
 from kairship.ghippo.upkeep import Upkeep
@@ -54,6 +61,7 @@ class Duties:
                 tasks.create_task(manager.run())
                 tasks.create_task(forget_deleted(reflector, database, clock=clock))
                 tasks.create_task(self._deliverer.run())
+                tasks.create_task(follow_holdings(reflector, database, partial(manager.add, NAME), clock=clock))
                 tasks.create_task(Upkeep(database, self._audit, audit_days=self._settings.audit_days).run())
                 if self._settings.webhook is not None:
                     webhook = PlaneWebhook(client, database, self._sealer, url=self._settings.webhook)
