@@ -255,7 +255,7 @@ async def test_secrets_are_not_read_around_the_right_to_them(scene: Scene, accep
 async def test_what_would_lead_further_nobody_gets(scene: Scene, way: str, method: str, path: str) -> None:
     """Not even who administers the platform: through these one becomes somebody else, or reaches other machines."""
     for client in (scene.admin.client, scene.people.admin):
-        body = None if method == "GET" else {}
+        body: dict[str, str] | None = None if method == "GET" else {}
         reply = await client.request(method, way + path, body, headers={"Content-Type": "application/json"})
         assert (reply.status, "not to be had through the plane" in told(reply)) == (403, True), reply.body
 
