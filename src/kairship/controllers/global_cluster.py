@@ -3,6 +3,7 @@
 Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
 """
 
+import base64
 import datetime as dt
 from collections.abc import Iterable
 
@@ -16,6 +17,7 @@ from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selecti
 from kairship.resources import (
     CLUSTERS,
     INSTANCES,
+    KUBECONFIG,
     MEMBERSHIPS,
     NAMESPACE,
     ClusterSpec,
@@ -93,9 +95,12 @@ class SecretFingerprint(msgspec.Struct):
 
     metadata: Metadata
     data: dict[str, str] | str | None = None
+    kubeconfig: str = ""
+    """The fingerprint of the kubeconfig in it, as the pool takes it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.data, dict):
+            self.kubeconfig = fingerprint(base64.b64decode(self.data.get(KUBECONFIG, "")))
             self.data = fingerprint(msgspec.json.encode(self.data, order="sorted"))
 
 

@@ -101,6 +101,11 @@ class Target:
             raise self.health.refusal()
         return self._client
 
+    @property
+    def credential(self) -> str | None:
+        """The fingerprint of the kubeconfig that the client was made of."""
+        return self._in_use[0] if self._in_use is not None else None
+
     def follow(self, reference: Reference) -> None:
         """The way to the target is another one now."""
         self.reference = reference
