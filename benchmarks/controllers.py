@@ -59,10 +59,10 @@ SIZES = (10, 100, 1000)
 KARMADAS, MEMBERS = 2, 2
 EACH, JOINED = 10, 1
 AT_ONCE = 16
-SETTLING, WINDOW = 15.0, 30.0
-CHANGES = 60
-APART = 1.5
-PATIENCE = 420.0
+SETTLING, WINDOW = 5.0, 10.0
+CHANGES = 50
+APART = 1.2
+PATIENCE = 60.0
 
 DEPLOYMENT: dict[str, Any] = {
     "selector": {"matchLabels": {"app": "web"}},
@@ -227,7 +227,7 @@ def instance_name(number: int) -> str:
 
 
 def cluster_name(number: int) -> str:
-    return f"c-{number:05}"
+    return f"m-{number:05}"
 
 
 async def measure_steady(plane: Plane, planes: ManyPlanes) -> Steady:
@@ -294,11 +294,13 @@ async def measure(sizes: Sequence[int], joined: int) -> dict[int, Figures]:
             for size in sizes:
                 took = await fleet.grow_to(size)
                 print(f"{size} clusters are taken up after {took:.1f} s", flush=True)
+                steady = await measure_steady(plane, planes)
+                print(f"at rest: {steady}", flush=True)
                 figures[size] = Figures(
                     instances=fleet.instances,
                     joined=len(fleet.joined),
                     seconds_to_take_up=round(took, 1),
-                    steady=await measure_steady(plane, planes),
+                    steady=steady,
                     inside=await measure_inside(planes, fleet),
                     cluster=await measure_cluster(plane, fleet),
                 )

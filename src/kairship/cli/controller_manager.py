@@ -1,12 +1,9 @@
 """`kairship controller-manager`: the process that runs the controllers; one of its replicas leads."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from kairship.controllers import process
 
 
 def controller_manager(
@@ -22,6 +19,11 @@ def controller_manager(
     kept = backups or (data_dir / "backups" if data_dir else None)
     if kept is None:
         raise typer.BadParameter("without --data-dir, --backups must say where backups are kept")
-    asyncio.run(
+    # Here and not above, because it takes a moment that other commands need not wait for.
+    import uvloop
+
+    from kairship.controllers import process
+
+    uvloop.run(
         process.run(process.Settings(kubeconfig=kubeconfig, backups=kept, data_dir=data_dir, host=host, port=port))
     )

@@ -18,8 +18,8 @@ CLAIMS = {"aud": ["api"], "iat": START.timestamp(), "exp": START.timestamp() + 3
 
 def connection(claims: dict[str, Any] | None = None, **fields: Any) -> Connection:
     encoded = base64.urlsafe_b64encode(msgspec.json.encode(claims)).decode().rstrip("=")
-    token = {} if claims is None else {"token": f"e30.{encoded}.c2ln"}
-    return Connection(server="https://192.0.2.1", **token, **fields)
+    token = None if claims is None else f"e30.{encoded}.c2ln"
+    return Connection(server="https://192.0.2.1", token=token, **fields)
 
 
 def test_a_token_of_an_account_is_renewed_at_half_of_its_life() -> None:

@@ -134,12 +134,10 @@ class Joining:
         valid = find_condition(registered.status.conditions, ClusterCondition.CREDENTIALS_VALID)
         if valid is not None and valid.reason in {ClusterReason.DUPLICATE, ClusterReason.OTHER_CLUSTER}:
             return valid.message or str(valid.reason)
-        for other in self._cluster.clusters.store:
-            twin = other.metadata.name
-            if identity and twin != name and other.status.id == identity:
-                its = self._cluster.memberships.store.get(twin)
-                if its is not None:
-                    return f"it is the same cluster as {twin}, which belongs to instance {its.spec.instance}"
+        for twin in self._cluster.clusters_identified_by(identity or ""):
+            its = self._cluster.memberships.store.get(twin.metadata.name)
+            if its is not None and twin.metadata.name != name:
+                return f"it is the same cluster as {twin.metadata.name}, which belongs to instance {its.spec.instance}"
         return ""
 
     def _basis(self, instance: str, registered: RegisteredCluster, member: Client, inside: Inside) -> Basis:
