@@ -19,6 +19,7 @@ from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.origins import Origins
 from kairship.apiserver.rest import Page
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import NoTracing, Tracing
@@ -154,6 +155,7 @@ async def running(
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
     grace: float = 5.0,
+    origins: Origins | None = None,
 ) -> AsyncIterator[Running]:
     """Without a `world`, the administrator may do everything and nobody else anything."""
     rights = world or World(bind(ADMIN.id, Role.PLATFORM_ADMIN, on()))
@@ -167,6 +169,7 @@ async def running(
         metrics=metrics,
         tracing=tracing or NoTracing(),
         receivers=receivers,
+        origins=origins or Origins(),
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"

@@ -27,9 +27,9 @@ from kairship.controllers.waking import wake
 from kairship.engine import Engine
 from kairship.instances.drivers import Driver, DriverError, LocalDriver
 from kairship.instances.drivers.external import ExternalDriver
-from kairship.instances.pool import NotConnected, Pool, PoolMetrics
+from kairship.instances.pool import NotConnected, Pool, PoolMetrics, PoolSettings
 from kairship.instances.pool_sources import KubeconfigMissing, read_kubeconfig
-from kairship.kube import Client, Connection, KubeError
+from kairship.kube import AddressRule, Client, Connection, KubeError
 from kairship.process.descriptors import take_all_descriptors
 from kairship.process.logs import log_as_json
 from kairship.process.ops import Ops
@@ -71,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease: LeaseName = LEASE
     """What the replicas contend for. Those of another plane that shares a supervisor need another one."""
     timing: Timing = Timing()
+    addresses: AddressRule = AddressRule()
+    """Where instances and clusters may be."""
 
 
 async def run(settings: Settings, *, interceptors: Sequence[Interceptor] = ()) -> None:
@@ -120,7 +122,13 @@ class ControllerManager:
         interceptors = (FencedBy(term), *self._interceptors)
         async with InterceptedClient(self._connection, interceptors=interceptors, user_agent=USER_AGENT) as client:
             cluster = GlobalCluster(client, clock=self._clock, metrics=self._metrics)
-            pool = Pool(client, clock=self._clock, metrics=self._metrics, pool_metrics=self._pool_metrics)
+            pool = Pool(
+                client,
+                clock=self._clock,
+                metrics=self._metrics,
+                pool_metrics=self._pool_metrics,
+                settings=PoolSettings(addresses=self._settings.addresses),
+            )
             drivers = self._drivers(client, cluster, pool, term)
             insides, pictures = Insides(pool, clock=self._clock), Pictures(pool, clock=self._clock)
             controllers = (
@@ -172,7 +180,8 @@ class ControllerManager:
             except NotConnected:
                 return None
 
-        drivers: dict[DriverName, Driver] = {DriverName.EXTERNAL: ExternalDriver(kubeconfig_of, connected)}
+        external = ExternalDriver(kubeconfig_of, addresses=self._settings.addresses, connected=connected)
+        drivers: dict[DriverName, Driver] = {DriverName.EXTERNAL: external}
         if self._settings.data_dir is not None and self._engine is not None:
             supervisor = SupervisorClient(self._settings.data_dir, Term(term.scope, term.number))
             drivers[DriverName.LOCAL] = LocalDriver(self._settings.data_dir, engine=self._engine, supervisor=supervisor)
