@@ -62,7 +62,7 @@ AT_ONCE = 16
 SETTLING, WINDOW = 10.0, 20.0
 CHANGES = 50
 APART = 1.2
-PATIENCE = 300.0
+PATIENCE = 420.0
 
 DEPLOYMENT: dict[str, Any] = {
     "selector": {"matchLabels": {"app": "web"}},

@@ -127,7 +127,8 @@ class ControllerManager:
                 clock=self._clock,
                 metrics=self._metrics,
                 pool_metrics=self._pool_metrics,
-                settings=PoolSettings(addresses=self._settings.addresses),
+                # How clusters are is container management's to say, and they are many.
+                settings=PoolSettings(addresses=self._settings.addresses, calm_interval=5.0),
             )
             drivers = self._drivers(client, cluster, pool, term)
             insides, pictures = Insides(pool, clock=self._clock), Pictures(pool, clock=self._clock)

@@ -48,6 +48,9 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_connections: int = 16
     """Calls to one target at the same time; more wait for their turn. Streams have a bound of their own."""
     probe_interval: float = 2.0
+    calm_interval: float = 2.0
+    """Until the next probe of a cluster that answers, for those who have many and whom nobody asks how they are: with
+    5 s one that hangs is still seen within 10."""
     probe_timeout: float = 2.0
     retry_interval: float = 0.5
     """Until the next probe while failures are counted."""
@@ -222,10 +225,13 @@ class Target:
     async def _probe_for_ever(self) -> None:
         while self._prober is not None:
             await self._probe(self._prober)
-            counting = 0 < self._failures < self._settings.failure_threshold
-            await self._clock.sleep(
-                jittered(self._settings.retry_interval if counting else self._settings.probe_interval)
-            )
+            await self._clock.sleep(jittered(self._pause()))
+
+    def _pause(self) -> float:
+        if 0 < self._failures < self._settings.failure_threshold:
+            return self._settings.retry_interval
+        calm = self.health.kind is TargetKind.CLUSTER and self.health.reachable
+        return self._settings.calm_interval if calm else self._settings.probe_interval
 
     async def _probe(self, prober: Client) -> None:
         """Ask for the version: the cheapest call that needs network, trust and an accepted credential."""
