@@ -17,7 +17,7 @@ from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
-from kairship.kube import Client, Connection, Forbidden, NotFound, Object, kinds
+from kairship.kube import AddressRule, Client, Connection, Forbidden, NotFound, Object, kinds
 from kairship.reconcile import Interceptor, LeaseName
 from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
@@ -50,6 +50,7 @@ class World:
             backups=self.backups,
             data_dir=self.plane.home.root,
             lease=self.lease,
+            addresses=AddressRule.allowing(["127.0.0.0/8"]),
             **other,
         )
 
