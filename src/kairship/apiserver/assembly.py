@@ -8,12 +8,14 @@ from prometheus_client import CollectorRegistry
 from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
 from kairship.apiserver.authorisation import Gatekeeper
+from kairship.apiserver.proxy.indexed import IndexedReads
+from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.index.opening import IndexPlace
-from kairship.instances.pool import Pool, PoolMetrics
-from kairship.kube import Client
+from kairship.instances.pool import Pool, PoolMetrics, PoolSettings
+from kairship.kube import AddressRule, Client
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import binding_webhook
 from kairship.rpc.registry import Registry
@@ -31,11 +33,18 @@ class Assembly:
         ghippo: RoleAddress,
         kpanda: RoleAddress | None,
         index: IndexPlace,
+        addresses: AddressRule,
         metrics: CollectorRegistry,
     ) -> None:
-        """`client` is the one of the global cluster."""
+        """`client` is the one of the global cluster, `addresses` where instances may be."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
-        self.pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
+        self.pool = Pool(
+            client,
+            clock=clock,
+            metrics=reconcile_metrics,
+            pool_metrics=PoolMetrics(metrics),
+            settings=PoolSettings(addresses=addresses),
+        )
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
         self.receivers = {
@@ -49,6 +58,8 @@ class Assembly:
         self._services = Services(
             client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
         )
+        self.reads = IndexedReads(self._services.index, self._services.collected)
+        self.writes = NotedWrites(self._services.index, self._services.collected)
         rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from kairship.cli.addresses import AllowAddress, address_rule
+
 
 def kpanda(
     kubeconfig: Annotated[
@@ -24,13 +26,7 @@ def kpanda(
             envvar="KAIRSHIP_INDEX_URL_FILE",
         ),
     ] = None,
-    allow_address: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A network in which clusters may be although it is loopback, link-local or special; repeatable.",
-            envvar="KAIRSHIP_ALLOW_ADDRESSES",
-        ),
-    ] = None,
+    allow_address: AllowAddress = None,
     exclude_kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,14 +58,9 @@ def kpanda(
     from kairship.kpanda import process
     from kairship.kpanda.collector import CollectorSettings
     from kairship.kpanda.settings import Settings
-    from kairship.kube import AddressRule
     from kairship.process.certificates import CertificateFiles
     from kairship.resources.scalars import Label
 
-    try:
-        addresses = AddressRule.allowing(allow_address or ())
-    except ValueError as error:
-        raise typer.BadParameter(f"--allow-address: {error}") from None
     try:
         collector = CollectorSettings(
             excluded_kinds=frozenset(exclude_kind or ()),
@@ -82,7 +73,7 @@ def kpanda(
         tls=CertificateFiles(tls_cert, tls_key),
         index=index,
         index_url_file=index_url_file,
-        addresses=addresses,
+        addresses=address_rule(allow_address),
         collector=collector,
         host=host,
         port=port,

@@ -12,7 +12,9 @@ from kairship.kpanda.collection import Collection, CollectionMetrics, Measuring,
 from kairship.kpanda.collection.news import Stages
 from kairship.kpanda.collector import Collector
 from kairship.kpanda.credentials import janitor
+from kairship.kpanda.credentials import renewing as renewal
 from kairship.kpanda.credentials.janitor import credential_janitor
+from kairship.kpanda.credentials.renewing import Renewing, renewal_controller
 from kairship.kpanda.credentials.secrets import CredentialSecrets
 from kairship.kpanda.global_cluster import GlobalCluster, cluster_key
 from kairship.kpanda.history import HistoryRecorder
@@ -74,6 +76,8 @@ class Assembly:
         self._history = HistoryRecorder(home, stores.history, clock=clock)
         self._stages = Stages(self.collector, clusters, clock=clock)
         secrets = CredentialSecrets(client)
+        renewing = Renewing(home, secrets, share=share, addresses=settings.addresses, clock=clock)
+        renewing.tell(self._look_at)
         self.manager = Manager(
             (
                 cluster_status_controller(
@@ -81,12 +85,14 @@ class Assembly:
                     pool=self.pool,
                     share=share,
                     collecting=self._measuring,
+                    renewing=renewing,
                     addresses=settings.addresses,
                     holder=holder,
                     clock=clock,
                 ),
                 collection_controller(self.collection, home),
                 credential_janitor(home, secrets, share=share, clock=clock),
+                renewal_controller(renewing, home),
             ),
             client=client,
             clock=clock,
@@ -155,5 +161,6 @@ class Assembly:
         for cluster in self._home.clusters.reflector.store:
             self._look_at(cluster.metadata.name)
             self.manager.add(collection.NAME, cluster_key(cluster.metadata.name))
+            self.manager.add(renewal.NAME, cluster_key(cluster.metadata.name))
         for secret in self._home.secrets.store:
             self.manager.add(janitor.NAME, Key(secret.metadata.name))

@@ -5,7 +5,8 @@ that is written, the mark that says whose it is, everything is checked that coul
 go removes the mark and leaves all else as it is.
 
 The driver remembers nothing. Whoever makes it tells it where the kubeconfig of an instance is to be found, and it asks
-for it anew each time: so a rotated credential needs no attention, and neither does a restart.
+for it anew each time: so a rotated credential needs no attention, and neither does a restart. Only how an instance is
+doing is asked all the time, over connections that others keep, where there are any.
 """
 
 import asyncio
@@ -29,10 +30,22 @@ from kairship.instances.drivers.external_rights import NEEDED
 from kairship.instances.drivers.steps import Step
 from kairship.instances.pool_sources import connection_from
 from kairship.instances.rights import missing_rights
-from kairship.kube import Client, ConfigError, Connection, Forbidden, TransportError, Unauthorized
+from kairship.kube import (
+    AddressRefused,
+    AddressRule,
+    Client,
+    ConfigError,
+    Connection,
+    Forbidden,
+    TransportError,
+    Unauthorized,
+)
 
 KubeconfigSource = Callable[[str], Awaitable[bytes]]
 """Gives the kubeconfig of the instance with this UID. Raises ``DriverError`` when there is none."""
+
+Connected = Callable[[str], Client | None]
+"""A client of the instance with this UID that is connected already, if there is one."""
 
 TIMEOUT = 10.0
 
@@ -46,8 +59,13 @@ class ExternalDriver:
         can_configure=False, can_restart=False, can_upgrade=False, can_backup=False, can_destroy=False, owns_ca=False
     )
 
-    def __init__(self, kubeconfig_of: KubeconfigSource) -> None:
+    def __init__(
+        self, kubeconfig_of: KubeconfigSource, *, addresses: AddressRule, connected: Connected = lambda _: None
+    ) -> None:
+        """`addresses` says where a Karmada may be, whatever a kubeconfig names."""
         self._kubeconfig_of = kubeconfig_of
+        self._addresses = addresses
+        self._connected = connected
 
     def versions(self) -> Sequence[str]:
         return ()
@@ -84,6 +102,8 @@ class ExternalDriver:
 
     async def health(self, uid: str) -> Sequence[ComponentHealth]:
         """What shows from outside; of a component that does not show there is no word."""
+        if (connected := self._connected(uid)) is not None:
+            return await external_health.observe(connected)
         async with self._client(uid) as client:
             return await external_health.observe(client)
 
@@ -98,12 +118,16 @@ class ExternalDriver:
 
     @asynccontextmanager
     async def _client(self, uid: str) -> AsyncIterator[Client]:
-        async with Client(await self.connection(uid), max_connections=8, timeout=TIMEOUT) as client:
+        connection = await self.connection(uid)
+        async with Client(connection, max_connections=8, timeout=TIMEOUT, addresses=self._addresses) as client:
             yield client
 
     async def _reach(self, uid: str) -> None:
         async with self._client(uid) as client:
-            await client.version()
+            try:
+                await client.version()
+            except AddressRefused as error:
+                raise AdoptRefused(str(error)) from error
 
     async def _recognise(self, uid: str) -> None:
         async with self._client(uid) as client:

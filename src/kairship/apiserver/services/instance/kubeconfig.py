@@ -10,7 +10,8 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     CreateInstanceAdminKubeConfigRequest,
     CreateInstanceAdminKubeConfigResponse,
 )
-from kairship.instances.accounts import SHORTEST, Manifest, Person, Role, access_rule, issue
+from kairship.instances.account_tokens import SHORTEST
+from kairship.instances.accounts import Manifest, Person, Role, access_rule, issue
 from kairship.rpc.calls import Call, patience
 
 ROLE = "kairship-instance-admin"

@@ -1,0 +1,35 @@
+"""What a refusal of the server stands for."""
+
+import json
+
+import pytest
+
+from kairship.kube import ApiError, Forbidden, Invalid, Unavailable
+from kairship.kube.status import refusal
+
+POLICY = "clusters \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: "
+
+
+def refused(code: int, reason: str, message: str) -> ApiError:
+    body = json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message}).encode()
+    return refusal(status=code, body=body, headers={}, call="DELETE clusters", server="here")
+
+
+UNREADY = POLICY + "failed to configure policy: failed to find resource referenced by paramKind: 'kairship.io/v1alpha1'"
+ANONYMOUS = 'clusters is forbidden: User "system:anonymous" cannot list resource "clusters" at the cluster scope'
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message"),
+    [(422, "Invalid", UNREADY), (403, "Forbidden", UNREADY), (403, "Forbidden", ANONYMOUS)],
+)
+def test_a_server_that_cannot_judge_yet_is_asked_again(code: int, reason: str, message: str) -> None:
+    """Seen after restarts: the kind that a policy looks at is not known yet, or whose word to take for a caller."""
+    error = refused(code, reason, message)
+    assert isinstance(error, Unavailable)
+    assert error.retryable
+
+
+def test_what_a_policy_denies_stays_denied() -> None:
+    assert isinstance(refused(403, "Forbidden", POLICY + "it has joined clusters"), Forbidden)
+    assert isinstance(refused(422, "Invalid", POLICY + "it has joined clusters"), Invalid)
