@@ -17,7 +17,7 @@ from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
     SearchObjectsResponse,
     WatchObjectsRequest,
 )
-from kairship.index import Change, Current, Intake, PageTokens
+from kairship.index import Change, Current, Intake, KubernetesReads, PageTokens, Splicer
 from kairship.index.history import SqliteHistory
 from kairship.index.opening import IndexAccess, IndexPlace, Opened
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
@@ -74,7 +74,9 @@ async def index(tmp_path: Path) -> AsyncIterator[IndexAccess]:
         await writer.close()
     access = IndexAccess(IndexPlace(tmp_path))
     stored, log = SqliteIndex(tmp_path), SqliteWriteLog(tmp_path)
-    access.opened = Opened(Current(stored, log), PageTokens(b"k" * 32), SqliteHistory(tmp_path))
+    current, tokens = Current(stored, log), PageTokens(b"k" * 32)
+    history, reads = SqliteHistory(tmp_path), KubernetesReads(current, tokens)
+    access.opened = Opened(current, tokens, history, reads, Splicer(stored))
     yield access
     stored.close()
     log.close()
