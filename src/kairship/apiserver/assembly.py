@@ -9,6 +9,8 @@ from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
 from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.services import Offer, Services
+from kairship.apiserver.services.instance.part import PublicAddress
+from kairship.apiserver.services.instance.part import Settings as ServiceSettings
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.index.opening import IndexPlace
@@ -31,9 +33,10 @@ class Assembly:
         ghippo: RoleAddress,
         kpanda: RoleAddress | None,
         index: IndexPlace,
+        public: PublicAddress | None,
         metrics: CollectorRegistry,
     ) -> None:
-        """`client` is the one of the global cluster."""
+        """`client` is the one of the global cluster, `public` where people reach the entrance."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self.pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
@@ -47,7 +50,14 @@ class Assembly:
         if kpanda is not None:
             self._roles[_KPANDA] = RoleChannel(kpanda, role="container management")
         self._services = Services(
-            client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
+            client,
+            self.pool,
+            clock=clock,
+            metrics=reconcile_metrics,
+            offers=offers,
+            ghippo=self.ghippo,
+            settings=ServiceSettings(public=public),
+            index=index,
         )
         rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)

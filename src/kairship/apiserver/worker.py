@@ -87,6 +87,7 @@ class Worker:
                 ghippo=self._settings.ghippo,
                 kpanda=self._settings.kpanda,
                 index=self._settings.index,
+                public=self._settings.public,
                 metrics=metrics,
             ) as assembly,
             self._people(assembly) as people,

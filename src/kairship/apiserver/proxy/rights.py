@@ -42,6 +42,8 @@ class ProxyRights:
     def admit(self, caller: Caller, target: Target, asked: Asked | AskedPath) -> Admitted:
         """Raises `NotFound`, `PermissionDenied`, or `Unavailable` while rights cannot be trusted to be current."""
         require_password_changed(caller)
+        if caller.only_instance and caller.only_instance != target.instance:
+            raise no_instance(target.instance)
         who = holder(caller)
         if isinstance(asked, AskedPath):
             verdict = self._authoriser.of_proxy_path(who, target.instance, asked.verb, asked.path)

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 from kairship.apiserver.services.cluster import ClusterService
 from kairship.apiserver.services.collected import CollectedClusters
 from kairship.apiserver.services.history import HistoryService
 from kairship.apiserver.services.instance import InstanceService
-from kairship.apiserver.services.instance.part import Settings
+from kairship.apiserver.services.instance.part import OwnCalls, Settings
 from kairship.apiserver.services.kinds.apps import AppsService
 from kairship.apiserver.services.kinds.core import CoreService
 from kairship.apiserver.services.kinds.policies import POLICIES
@@ -26,6 +27,10 @@ from kairship.rpc.registry import Owner
 _PACKAGE = "kairship.v1alpha1"
 
 
+class GlobalChannel(Owner, OwnCalls, Protocol):
+    """The way to global management, for people and for this process itself."""
+
+
 class Services:
     def __init__(
         self,
@@ -35,7 +40,7 @@ class Services:
         clock: Clock,
         metrics: Metrics,
         offers: Sequence[Offer],
-        ghippo: Owner | None = None,
+        ghippo: GlobalChannel | None = None,
         settings: Settings | None = None,
         index: IndexPlace | None = None,
     ) -> None:
@@ -47,7 +52,7 @@ class Services:
         reader = IndexReader(self._index.current, collected, LiveReader(reach))
         operations = Operations(reader, NotedWrites(self._index.current, collected), reach, clock)
         self._services: dict[str, object] = {
-            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
+            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings(), ghippo),
             "Cluster": ClusterService(self._own, reach, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
