@@ -103,21 +103,23 @@ class Admission:
 
     def _give_turn(self, caller: CallerId) -> bool:
         lines = self._lines[caller]
-        for place, line in lines.items():
-            if self._has_room(caller, place, line[0].width):
-                break
-        else:
-            return False
-        waiter = line[0]
-        lines.move_to_end(place)
-        self._lines.move_to_end(caller)
-        self._step_out(caller, place, waiter)
-        self._start(caller, place, waiter.width)
-        waiter.turn.set_result(None)
-        return True
+        for place, line in list(lines.items()):
+            while line and line[0].turn.cancelled():  # it has not had the time yet to step out itself
+                self._step_out(caller, place, line[0])
+            if line and self._has_room(caller, place, line[0].width):
+                waiter = line[0]
+                lines.move_to_end(place)
+                self._lines.move_to_end(caller)
+                self._step_out(caller, place, waiter)
+                self._start(caller, place, waiter.width)
+                waiter.turn.set_result(None)
+                return True
+        return False
 
     def _step_out(self, caller: CallerId, place: Place, waiter: _Waiter) -> None:
-        lines = self._lines[caller]
+        lines = self._lines.get(caller, OrderedDict())
+        if waiter not in lines.get(place, ()):
+            return
         lines[place].remove(waiter)
         self.waiting -= 1
         _take(self._waiting_at, place, 1)

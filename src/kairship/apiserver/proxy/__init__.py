@@ -4,6 +4,7 @@
     asking       a request as Kubernetes' own authorisers see it
     headers      what is passed on, and what comes back
     rights       who may come in, and who they are inside
+    silence      places that do not answer
     statuses     errors in the words of Kubernetes
     tunnel       exec, attach and port-forward: bytes both ways
     proxy        all of it, one request at a time

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from kairship.apiserver.admission import Admission, CallerId
+from kairship.apiserver.admission import RETRY_AFTER, Admission, CallerId
 from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import require_same_page
 from kairship.apiserver.bodies import Bodies
@@ -29,14 +29,15 @@ from kairship.apiserver.proxy.auditing import ProxyAudit
 from kairship.apiserver.proxy.figures import Figures
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
+from kairship.apiserver.proxy.silence import SLOW, Silences
 from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.proxy.tunnel import Tunnel
 from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.streams import Streams
-from kairship.kube import Client, Refused
+from kairship.kube import Client, ConnectFailed, Refused, TimedOut
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.defects import log_defect
-from kairship.rpc.errors import ApiError, Internal, NotFound, Unavailable, of_exception
+from kairship.rpc.errors import ApiError, Internal, NotFound, ResourceExhausted, Unavailable, of_exception
 
 _LAST_WORDS = 5.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -80,6 +81,7 @@ class Proxy:
         self._limits = limits
         self._bodies = Bodies(limits)
         self._figures = figures
+        self._silences = Silences()
 
     async def handle(
         self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope
@@ -161,16 +163,17 @@ class Proxy:
         if request.method not in _METHODS:
             return replies.refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
         if request.headers.get("Upgrade"):
-            async with self._stream(passing):
+            async with self._stream(passing), self._listened_to(passing):
                 return await self._tunnel(passing)
         turn: AbstractAsyncContextManager[None] = self._stream(passing) if passing.lasts else self._turn(passing)
-        async with turn, self._bodies.received(request) as body:
+        async with turn, self._bodies.received(request) as body, self._listened_to(passing):
             return await self._pass_on(passing, body)
 
     async def _pass_on(self, passing: Passing, body: bytes) -> web.StreamResponse:
         client = self._client(passing)
         going = headers.going_there(passing.request.headers)
         going["X-Request-Id"] = passing.envelope.request_id
+        asked_at = time.monotonic()
         # A watch that is to begin with what there is may take its time to begin.
         patience = self._limits.write_seconds if passing.lasts else self._limits.read_seconds
         async with client.stream(
@@ -180,6 +183,7 @@ class Proxy:
             headers=going,
             timeout=patience,
         ) as upstream:
+            self._note_answer(passing, upstream.status, time.monotonic() - asked_at)
             if 300 <= upstream.status < 400 and upstream.status != 304:
                 raise Unavailable("the cluster behind this answered with a redirect, which is not followed")
             response = web.StreamResponse(status=upstream.status, headers=headers.coming_back(upstream.headers))
@@ -207,6 +211,7 @@ class Proxy:
         answer = await client.upgrade(
             passing.request.method, passing.upstream, headers=going, timeout=self._limits.read_seconds
         )
+        self._silences.answered(passing.place)
         if isinstance(answer, Refused):
             return replies.refused_upgrade(answer, passing.envelope.request_id)
         near = passing.request.transport
@@ -232,15 +237,42 @@ class Proxy:
 
     @asynccontextmanager
     async def _turn(self, passing: Passing) -> AsyncIterator[None]:
-        caller = CallerId(passing.caller.id)
-        await self._admission.enter(caller)
+        caller, place = CallerId(passing.caller.id), passing.place
+        width = self._limits.wide if passing.is_wide else 1
         try:
-            yield
+            async with asyncio.timeout(self._limits.turn_seconds):
+                await self._admission.enter(caller, place, width=width)
+        except TimeoutError:
+            raise ResourceExhausted(
+                f"too much is asked of {place} at this moment; send fewer requests at a time", retry_after=RETRY_AFTER
+            ) from None
+        try:
+            async with asyncio.timeout(self._limits.reply_seconds):
+                yield
         finally:
-            self._admission.leave(caller)
+            self._admission.leave(caller, place, width=width)
 
     def _stream(self, passing: Passing) -> AbstractAsyncContextManager[None]:
-        return self._streams.opened(CallerId(passing.caller.id), self._objection(passing))
+        caller = passing.caller
+        return self._streams.opened(
+            CallerId(caller.id), self._objection(passing), credential=caller.session or caller.token
+        )
+
+    @asynccontextmanager
+    async def _listened_to(self, passing: Passing) -> AsyncIterator[None]:
+        """What is asked of a place that does not answer is not waited for again and again."""
+        self._silences.check(passing.place)
+        try:
+            yield
+        except (TimedOut, ConnectFailed):
+            self._silences.unanswered(passing.place)
+            raise
+
+    def _note_answer(self, passing: Passing, status: int, seconds: float) -> None:
+        if status in {503, 504} and seconds > SLOW:
+            self._silences.unanswered(passing.place)
+        else:
+            self._silences.answered(passing.place)
 
     def _objection(self, passing: Passing) -> Callable[[], ApiError | None]:
         """Why a stream must not go on: what was granted must still be."""
