@@ -15,6 +15,22 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// What people deploy, as one says it to Argo CD by `resource.inclusions`: it gives up where it may not list a kind.
+type included struct{}
+
+func (included) IsExcludedResource(group, kind, _ string) bool {
+	switch group {
+	case "apps", "batch", "autoscaling", "policy.karmada.io", "networking.karmada.io":
+		return false
+	case "":
+		switch kind {
+		case "ConfigMap", "Secret", "Service", "ServiceAccount", "Namespace", "Pod", "PersistentVolumeClaim":
+			return false
+		}
+	}
+	return true
+}
+
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the server")
 	namespace := flag.String("namespace", "", "what is told about")
@@ -24,7 +40,7 @@ func main() {
 		fail(err)
 	}
 	config.QPS, config.Burst = 50, 100 // as Argo CD sets them
-	cluster := cache.NewClusterCache(config)
+	cluster := cache.NewClusterCache(config, cache.SetSettings(cache.Settings{ResourcesFilter: included{}}))
 	if err := cluster.EnsureSynced(); err != nil {
 		fail(err)
 	}

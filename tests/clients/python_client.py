@@ -33,7 +33,9 @@ def main() -> None:
     read = core.read_namespaced_config_map("python", namespace).data
     core.delete_namespaced_config_map("python", namespace)
     following.join(40)
-    found = dynamic.DynamicClient(client.ApiClient()).resources.get(api_version="cluster.karmada.io/v1alpha1", kind="Cluster")
+    found = dynamic.DynamicClient(client.ApiClient()).resources.get(
+        api_version="cluster.karmada.io/v1alpha1", kind="Cluster"
+    )
     clusters = [item.metadata.name for item in found.get().items]
     try:
         core.read_namespaced_config_map("no-such-thing", namespace)
@@ -41,7 +43,8 @@ def main() -> None:
     except client.ApiException as error:
         missing = error.status
     git = client.VersionApi().get_code().git_version
-    print(json.dumps({"seen": seen, "read": read, "clusters": clusters, "missing": missing, "version": git}))
+    said = {"seen": seen, "read": read, "clusters": clusters, "missing": missing, "version": git}
+    sys.stdout.write(json.dumps(said))
 
 
 if __name__ == "__main__":

@@ -235,12 +235,23 @@ async def test_the_command_line_merges_a_context_and_lets_kubectl_in(ann: Person
     code, out = await terminal.types("kubeconfig", "demo")
     assert (code, "kairship login" in out) == (8, True)
     await terminal.signs_in(ann)
-    terminal.kubeconfig.write_text("apiVersion: v1\nkind: Config\nclusters: [{name: mine, cluster: {server: 'https://x'}}]\n")
-    for words in (("demo",), ("demo", "--cluster", MEMBER, "--no-switch"), ("demo", "--by-name", "--context", "named", "--no-switch")):
+    terminal.kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\nclusters: [{name: mine, cluster: {server: 'https://x'}}]\n"
+    )
+    for words in (
+        ("demo",),
+        ("demo", "--cluster", MEMBER, "--no-switch"),
+        ("demo", "--by-name", "--context", "named", "--no-switch"),
+    ):
         code, out = await terminal.types("kubeconfig", *words)
         assert code == 0, out
     document = yaml.safe_load(terminal.kubeconfig.read_text())
-    assert [each["name"] for each in document["clusters"]] == ["mine", "kairship-demo", f"kairship-demo-{MEMBER}", "named"]
+    assert [each["name"] for each in document["clusters"]] == [
+        "mine",
+        "kairship-demo",
+        f"kairship-demo-{MEMBER}",
+        "named",
+    ]
     assert document["current-context"] == "kairship-demo"
     assert stat.S_IMODE(terminal.kubeconfig.stat().st_mode) == 0o600
     assert "token:" not in terminal.kubeconfig.read_text()

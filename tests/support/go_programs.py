@@ -87,7 +87,7 @@ class Program:
 
     async def until_state(self, holds: Callable[[dict[str, Any]], bool], *, timeout: float = 30.0) -> None:
         async with asyncio.timeout(timeout):
-            while not holds(await self.state()):
+            while not holds(await self.state()):  # noqa: ASYNC110 - it tells only when it is asked
                 await asyncio.sleep(0.1)
 
 

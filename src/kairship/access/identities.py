@@ -138,9 +138,7 @@ class _Known:
             self.users[each.id] = Identity(each.id, each.name, self._groups.setdefault(groups, groups))
         for token in tokens:
             limits = frozenset(map(sys.intern, token.limited_to)) or None
-            self.tokens[token.hash] = Token(
-                token.id, token.user, limits, token.expires_at, sys.intern(token.instance)
-            )
+            self.tokens[token.hash] = Token(token.id, token.user, limits, token.expires_at, sys.intern(token.instance))
             self._hashes[token.id] = token.hash
             self._next_expiry = min(self._next_expiry, token.expires_at)
 

@@ -46,7 +46,7 @@ class Admission:
 
     async def enter(self, caller: CallerId, place: Place = HERE, *, width: int = 1) -> None:
         """Returns when the request may be served; `leave` with the same must follow. Raises `ResourceExhausted`."""
-        lines = self._lines.get(caller, {})
+        lines = self._lines.get(caller, OrderedDict[Place, deque[_Waiter]]())
         if place not in lines and self._has_room(caller, place, width):
             self._start(caller, place, width)
             return

@@ -75,7 +75,14 @@ def issue_for_instance(
             raise Precondition("the access token that this was asked with is gone; create another")
         until, granted = min(until, parent.expires_at), parent.permissions
     return _store(
-        connection, user, name=name, granted=granted.split(), until=until, at=at, instance=instance, asked_with=asked_with
+        connection,
+        user,
+        name=name,
+        granted=granted.split(),
+        until=until,
+        at=at,
+        instance=instance,
+        asked_with=asked_with,
     )
 
 
@@ -138,9 +145,11 @@ def note_uses(connection: sa.Connection, uses: Mapping[str, int]) -> None:
 def revoke(connection: sa.Connection, user: str, identifier: str, *, at: int) -> None:
     """With those that were asked for with it."""
     concerned = sa.or_(access_tokens.c.id == identifier, access_tokens.c.asked_with == identifier)
-    gone = connection.execute(
-        sa.select(access_tokens.c.id).where(concerned, access_tokens.c.user_id == user)
-    ).scalars().all()
+    gone = (
+        connection.execute(sa.select(access_tokens.c.id).where(concerned, access_tokens.c.user_id == user))
+        .scalars()
+        .all()
+    )
     if not gone:
         raise NotFound("there is no such access token")
     connection.execute(sa.delete(access_tokens).where(access_tokens.c.id.in_(gone)))

@@ -67,7 +67,11 @@ def _named(document: Document, section: str, name: str) -> bool:
 
 
 def _put(document: Document, section: str, entry: Document) -> None:
-    kept = [other for other in document.get(section) or () if not isinstance(other, dict) or other.get("name") != entry["name"]]
+    kept = [
+        other
+        for other in document.get(section) or ()
+        if not isinstance(other, dict) or other.get("name") != entry["name"]
+    ]
     document[section] = [*kept, entry]
 
 
