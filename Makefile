@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SEQUENCES ?= 200
 
 .PHONY: up down test soak lint gen bench lock clean
 
@@ -21,6 +22,7 @@ test: lint  ## everything CI runs
 soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes
 	$(BIN)/kairship engine build --group plane --group test
 	KAIRSHIP_SOAK=1 KAIRSHIP_SOAK_SECONDS=900 $(BIN)/pytest tests/faults
+	PYTHONPATH=tests $(BIN)/python -m support.sequences --count $(SEQUENCES) --report docs/soak.md
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -34,6 +34,7 @@ from kairship.index import (
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from kairship.kpanda.collector import ClusterStores, Collector
 from kairship.kube import Client, Connection, kinds
+from kairship.process.allocation import keep_freed_memory
 from kairship.reconcile import SystemClock
 
 
@@ -116,6 +117,7 @@ def _place(path: str) -> tuple[str | None, str | None]:
 
 
 async def serve(settings: Settings) -> None:
+    keep_freed_memory()
     root = Path(settings.root)
     index, writes = SqliteIndex(root), SqliteWriteLog(root)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

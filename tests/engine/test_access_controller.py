@@ -6,10 +6,10 @@ and one member go through the module: each test begins where the one before has 
 
 import itertools
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
 
 import msgspec
 import pytest
+from support.delivered_bindings import bind, name_of
 from support.managed import ManagedInstance, World, gives, is_now, leading
 from support.member_clusters import MemberCluster, member_cluster
 from support.waiting import eventually
@@ -24,7 +24,6 @@ ANN, BEN, CLEO = "ann", "ben", "cleo"
 RULES = Resource.of(
     "authorization.k8s.io/v1", "selfsubjectrulesreviews", kind="SelfSubjectRulesReview", namespaced=False
 )
-_sequence = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -45,39 +44,6 @@ async def instance(managed: ManagedInstance, member: MemberCluster) -> AsyncIter
             await member.join(client, managed.name)
         await member.until_joined(client)
         yield managed
-
-
-def name_of(who: str) -> str:
-    return f"{who.removeprefix('%')}-binding"
-
-
-async def bind(
-    instance: ManagedInstance,
-    who: str,
-    role: Role,
-    *,
-    namespace: str = "",
-    uid: str = "",
-    revoked: bool = False,
-    everywhere: bool = False,
-) -> None:
-    """As a delivery of global management. `who` is a user, or a group if it begins with `%`."""
-    scope: dict[str, Any] = {"level": "Instance", "instance": instance.name, "instanceUid": uid or instance.uid}
-    if everywhere:
-        scope = {"level": "Platform"}
-    if namespace:
-        scope |= {"level": "Namespace", "namespace": namespace}
-    subject = {"kind": "Group" if who.startswith("%") else "User", "id": who.removeprefix("%")}
-    spec = {
-        "subject": subject,
-        "role": {"id": role.id},
-        "permissions": sorted(permissions_of(role)),
-        "scope": scope,
-        "origin": {"kind": "Resource"},
-        "sequence": next(_sequence),
-        "revoked": revoked,
-    }
-    await instance.client.apply(BINDING, {"metadata": {"name": name_of(who)}, "spec": spec}, field_manager="tests")
 
 
 async def told(instance: ManagedInstance, who: str, kind: AccessBindingCondition) -> tuple[str, str]:

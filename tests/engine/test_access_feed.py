@@ -19,6 +19,7 @@ from yarl import URL
 from kairship.access import Binding, BindingStore, Caller, Feed, Verdict, feed
 from kairship.access.delivery import Delivered, Receiver
 from kairship.ghippo import bindings, registry, users, webhooks, workspaces
+from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.deliverer import Deliverer
 from kairship.ghippo.sealing import Sealer
@@ -212,7 +213,7 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
         shop = await do(workspaces.create, name="shop", alias="", folder=None)
         ann = Caller(user)
         receiving = Receiving(BindingStore(client, Mine(found, user, own)))
-        deliverer = Deliverer(database, sealer, backoff=Backoff(0.05, 0.2))
+        deliverer = Deliverer(database, sealer, AuditLog(sealer), backoff=Backoff(0.05, 0.2))
 
         async def allowed() -> bool:
             return found.authoriser.on_instance(ann, GET, own, "web") is Verdict.ALLOWED

@@ -199,15 +199,47 @@ async def test_the_secret_changes_without_a_gap(hook: Hook) -> None:
     await until(nobodys, what="without a secret nothing is genuine")
 
 
+def mistaken(delivered: Delivered) -> Delivered:
+    """Of somebody else under the same name, which the API server never takes."""
+    subject = msgspec.structs.replace(delivered.spec.subject, id="somebody-else")
+    return msgspec.structs.replace(delivered, spec=msgspec.structs.replace(delivered.spec, subject=subject))
+
+
 async def test_one_that_is_refused_does_not_keep_back_the_others(hook: Hook) -> None:
     await hook.post(hook.delivered(5), hook.delivered(5, name="-b"))
-    mistaken = hook.delivered(7)
-    subject = msgspec.structs.replace(mistaken.spec.subject, id="somebody-else")
-    mistaken = msgspec.structs.replace(mistaken, spec=msgspec.structs.replace(mistaken.spec, subject=subject))
-    reply = await hook.post(mistaken, hook.delivered(8, name="-b", revoked=True))
-    assert reply.status != 204
-    assert await hook.stored() == (5, False)
-    assert await hook.stored("-b") == (8, True)
+    reply = await hook.post(mistaken(hook.delivered(9)), hook.delivered(11, name="-b", revoked=True))
+    assert reply.status == 200
+    [refused] = reply.json["refused"]
+    assert (refused["name"], refused["sequence"]) == (hook.own, 9)
+    assert "another subject has another binding" in refused["reason"]
+    # What was given before does not hold any more, and can be given again under any later number.
+    assert await hook.stored() == (8, True)
+    assert await hook.stored("-b") == (11, True)
+    for everything in (False, True):
+        again = await hook.post(mistaken(hook.delivered(9)), hook.delivered(11, name="-b"), everything=everything)
+        assert [each["sequence"] for each in again.json["refused"]] == [9]
+    assert (await hook.post(hook.delivered(9))).status == 204
+    assert await hook.stored() == (9, False)
+
+
+async def test_one_that_was_never_stored_can_be_refused(hook: Hook) -> None:
+    plain = hook.delivered(5)
+    scope = msgspec.structs.replace(plain.spec.scope, workspace="7")
+    unfit = msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, scope=scope))
+    reply = await hook.post(unfit, hook.delivered(7, name="-b"))
+    assert [each["name"] for each in reply.json["refused"]] == [hook.own]
+    assert await hook.stored() is None
+    assert await hook.stored("-b") == (7, False)
+    assert (await hook.post(hook.delivered(9))).status == 204
+
+
+async def test_a_withdrawal_is_never_refused(hook: Hook) -> None:
+    """Whatever else is wrong with it, the right is gone."""
+    await hook.post(hook.delivered(5))
+    assert (await hook.post(mistaken(hook.delivered(7, revoked=True)))).status == 204
+    assert await hook.stored() == (7, True)
+    assert (await hook.post(mistaken(hook.delivered(9, name="-new", revoked=True)))).status == 204
+    assert await hook.stored("-new") in (None, (9, True))
 
 
 async def test_what_cannot_be_stored_is_not_acknowledged(world: Client, kube: Kube) -> None:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from kairship.instances.drivers import AdoptRefused, DesiredInstance, ExternalDr
 from kairship.instances.drivers.external_claim import NAME, NAMESPACE
 from kairship.instances.drivers.external_rights import cluster_role
 from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, ConnectFailed, Connection, NotFound, Object, Unauthorized, kinds
+from kairship.kube import AddressRule, Client, ConnectFailed, Connection, NotFound, Object, Unauthorized, kinds
 
 
 class Owner:
@@ -66,20 +66,22 @@ def karmada(plane: EmbeddedPlane, engine: Engine) -> Iterator[OwnInstance]:
         yield made
 
 
-def driver_of(connections: dict[str, Connection]) -> ExternalDriver:
+def driver_of(connections: dict[str, Connection], *, allowed: Sequence[str] = ("127.0.0.0/8",)) -> ExternalDriver:
     async def kubeconfig_of(uid: str) -> bytes:
         return connections[uid].to_kubeconfig(name=uid)
 
-    return ExternalDriver(kubeconfig_of)
+    return ExternalDriver(kubeconfig_of, addresses=AddressRule.allowing(allowed))
 
 
 def wanted(uid: str, version: str = "") -> DesiredInstance:
     return DesiredInstance(uid=uid, name=f"called-{uid}", settings=KarmadaSettings(version=version))
 
 
-async def refusal(connection: Connection, *, version: str = "") -> StepFailed:
+async def refusal(
+    connection: Connection, *, version: str = "", allowed: Sequence[str] = ("127.0.0.0/8",)
+) -> StepFailed:
     """What an adoption that must fail fails with; it has left no mark."""
-    driver = driver_of({"uid": connection})
+    driver = driver_of({"uid": connection}, allowed=allowed)
     with pytest.raises(StepFailed) as raised:
         await run_steps(await driver.converge(wanted("uid", version)))
     return raised.value
@@ -119,6 +121,15 @@ async def test_what_cannot_be_reached_or_does_not_let_us_in(demo: Owner) -> None
 
     failed = await refusal(Connection(server=there.server, insecure_skip_tls_verify=True, token="any"))
     assert isinstance(failed.__cause__, AdoptRefused)
+
+
+async def test_one_at_an_address_that_is_not_allowed(demo: Owner) -> None:
+    """It is there, and would be a Karmada; who names it may only want to hear what this machine answers."""
+    failed = await refusal(demo.admin.connection, allowed=("127.0.0.9",))
+    assert failed.step.name == "reach"
+    assert isinstance(failed.__cause__, AdoptRefused)
+    assert "the operator can allow it" in str(failed)
+    assert await mark_in(demo.admin) is None
 
 
 async def test_rights_that_are_missing_are_named(demo: Owner) -> None:

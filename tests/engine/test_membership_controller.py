@@ -3,12 +3,13 @@
 One instance and one cluster go through the module: each test begins where the one before has left it.
 """
 
+import datetime as dt
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import msgspec
 import pytest
-from support.managed import ManagedInstance, World, is_now, leading, settled
+from support.managed import ManagedInstance, Predicate, World, is_now, leading, settled
 from support.member_clusters import MemberCluster, member_cluster
 from support.relay import relay_to
 from support.waiting import eventually
@@ -23,6 +24,7 @@ from kairship.resources import (
     find_condition,
 )
 
+THRESHOLDS = ("clusterFailureThresholdSeconds", "clusterSuccessThresholdSeconds")
 COUNTED_WITHIN = 15.0  # 5 s on a machine with nothing else to do
 DEPLOYMENT: Object = {
     "metadata": {"name": "web", "labels": {"app": "web"}},
@@ -260,6 +262,14 @@ async def test_numbers_of_the_instance_follow_what_changes_and_are_written_then_
     assert (await instance.get()).status.summary == found.status.summary
 
 
+def counts_nodes(*, current: int, stale: int) -> Predicate:
+    def holds(found: Instance) -> bool:
+        summary = found.status.summary
+        return summary is not None and (summary.current.nodes.total, summary.stale.nodes.total) == (current, stale)
+
+    return holds
+
+
 def counts_as_ready(found: Instance) -> bool:
     return found.status.summary is not None and found.status.summary.workloads["Deployment"].ready == 1
 
@@ -310,20 +320,19 @@ async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_not
         await eventually(back, "the old address")
 
 
+async def estimated(instance: ManagedInstance, member: MemberCluster, *, wanted: bool) -> None:
+    """Until the member has an estimator, or none."""
+
+    async def as_wanted() -> bool:
+        return (f"karmada-scheduler-estimator-{member.name}" in await instance.pids()) is wanted
+
+    await eventually(as_wanted, "an estimator" if wanted else "no estimator", timeout=60.0)
+
+
 async def test_estimators_come_and_go_with_descheduling(instance: ManagedInstance, member: MemberCluster) -> None:
-    estimator = f"karmada-scheduler-estimator-{member.name}"
-    await instance.change(descheduler={"enabled": True})
-
-    async def runs() -> bool:
-        return estimator in await instance.pids()
-
-    await eventually(runs, "the estimator", timeout=60.0)
-    await instance.change(descheduler={"enabled": False})
-
-    async def stopped() -> bool:
-        return not await runs()
-
-    await eventually(stopped, "no estimator", timeout=60.0)
+    for enabled in (True, False, True):
+        await instance.change(descheduler={"enabled": enabled})
+        await estimated(instance, member, wanted=enabled)
 
 
 async def place(instance: ManagedInstance, member: MemberCluster) -> None:
@@ -344,11 +353,13 @@ async def test_leaving_cleans_the_member_and_treats_workloads_as_asked(
     if await gone(client, member.name):
         await member.join(client, instance.name)
         await member.until_joined(client)
+        await estimated(instance, member, wanted=True)
     await place(instance, member)
     await client.patch(MEMBERSHIP, member.name, {"spec": {"onRemove": on_remove}})
     await client.delete(MEMBERSHIP, member.name)
     await eventually(lambda: gone(client, member.name), "leaving", timeout=60.0)
     assert await left_in(instance, member) == []
+    await estimated(instance, member, wanted=False)
     async with member.client() as inside:
         page = await inside.list(kinds.DEPLOYMENTS, namespace="default")
     assert [item["metadata"]["name"] for item in page.items] == (["web"] if on_remove == "Keep" else [])
@@ -358,10 +369,22 @@ async def test_a_dead_cluster_leaves_only_by_force_and_then_nothing_is_stuck(
     instance: ManagedInstance, member: MemberCluster
 ) -> None:
     client = instance.client
+    # Karmada believes sooner that it is dead.
+    await instance.change(descheduler={"enabled": False}, failover={"enabled": True, **dict.fromkeys(THRESHOLDS, 1)})
+    await instance.until(settled)
     await member.join(client, instance.name)
     await member.until_joined(client)
     await place(instance, member)
+    await instance.until(counts_nodes(current=1, stale=0), timeout=30.0)
+    before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
     await member.supervisor.stop(member.group)
+    # What it had is not lost, but stands apart with the time of its last being seen.
+    found = await instance.until(counts_nodes(current=0, stale=1), timeout=60.0)
+    assert found.status.summary is not None
+    assert found.status.summary.stale_since is not None
+    assert before < found.status.summary.stale_since <= dt.datetime.now(dt.UTC)
+    clusters = found.status.summary.clusters
+    assert (clusters.total, clusters.ready, clusters.stale) == (1, 0, 1)
     await client.delete(MEMBERSHIP, member.name)
 
     async def told() -> bool:

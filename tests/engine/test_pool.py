@@ -19,7 +19,7 @@ from kairship.controlplane.pki import Pki
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import Health, NotConnected, Pool, PoolMetrics, PoolSettings, Reason, TargetKind
 from kairship.instances.pool_sources import connection_from
-from kairship.kube import AlreadyExists, Client, ClientClosed, Connection, Resource, TimedOut, kinds
+from kairship.kube import AddressRule, AlreadyExists, Client, ClientClosed, Connection, Resource, TimedOut, kinds
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import NAMESPACE, InstanceStatus, SecretReference, Writer
 
@@ -264,6 +264,28 @@ async def test_every_reason_for_not_being_connected(world: World, plane: Embedde
             pool.cluster(missing)
         with pytest.raises(ClientClosed):
             await held.version()
+
+
+async def test_targets_are_only_where_the_operator_allows_them(world: World, plane: EmbeddedPlane) -> None:
+    """Also one that has been used for a while, and then is said to be elsewhere."""
+    good = await plane.instance_connection()
+    allowing = msgspec.structs.replace(FAST, addresses=AddressRule.allowing(["127.0.0.1"]))
+    demo = await world.instance("demo", await world.secret("demo", good))
+    elsewhere = {"link": "https://169.254.169.254", "loopback": "https://127.0.0.9:6443", "six": "https://[::1]:6443"}
+    names = []
+    for case, server in elsewhere.items():
+        secret = await world.secret(case, msgspec.structs.replace(good, server=server))
+        names.append(await world.cluster(case, secret))
+    async with running(world, settings=allowing) as watched:
+        for name in names:
+            await watched.until(CLUSTER, name, Reason.ADDRESS_REFUSED)
+            with pytest.raises(NotConnected, match="the operator can allow it"):
+                watched.pool.cluster(name)
+        await watched.until(INSTANCE, demo, Reason.ANSWERS)
+        await world.secret("demo", msgspec.structs.replace(good, server="https://127.0.0.9:6443"))
+        await watched.until(INSTANCE, demo, Reason.ADDRESS_REFUSED)
+        await world.secret("demo", good)
+        await watched.until(INSTANCE, demo, Reason.ANSWERS)
 
 
 async def test_a_rotated_credential_is_used_at_once_and_the_old_client_ends_its_work(

@@ -4,10 +4,8 @@ Whatever happens on the way, the end is the same: every original has its copy, a
 """
 
 import asyncio
-import random
 import signal
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -16,12 +14,12 @@ from typing import Any, Protocol
 import msgspec
 from faults import mirror_controller
 from faults.mirror_controller import FINALIZER, Original, mirror
+from support.dice import Dice
 from support.relay import relay_to
 from yarl import URL
 
 from kairship.kube import Client, Connection, Object, kinds
 from kairship.reconcile import (
-    Call,
     Change,
     Elector,
     InterceptedClient,
@@ -32,31 +30,12 @@ from kairship.reconcile import (
     Selection,
     SystemClock,
 )
-from kairship.reconcile.testing import Fault, Faults, Journal
+from kairship.reconcile.testing import Journal
 
 
 class Kube(Protocol):
     @property
     def connection(self) -> Connection: ...
-
-
-class Dice(Faults):
-    """Every third call meets with some fault. The seed makes a run repeatable as far as the server lets it be."""
-
-    COMMON = (Fault.LOST_REQUEST, Fault.LOST_REPLY, Fault.DOUBLED, Fault.REFUSED)
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(SystemClock())
-        self.thrown: Counter[Fault] = Counter()
-        self.loaded = True
-        self._random = random.Random(seed)  # noqa: S311 - dice, not keys
-
-    def choose(self, call: Call) -> Fault | None:
-        if not self.loaded or self._random.random() > 0.33:
-            return None
-        fault = Fault.DELAYED if self._random.random() < 0.05 else self._random.choice(self.COMMON)
-        self.thrown[fault] += 1
-        return fault
 
 
 class Observer:

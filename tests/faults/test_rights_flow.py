@@ -10,6 +10,7 @@ import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -19,6 +20,7 @@ from support.managed import World
 from support.our_kinds import SERVED
 from support.people import People, Person, register, within
 from support.small_plane import SmallPlane, small_plane
+from yarl import URL
 
 from kairship.kube import Client
 
@@ -137,6 +139,22 @@ async def kill_workers(actors: Actors) -> Callable[[], Awaitable[None]]:
     return nothing
 
 
+async def kill_entrance(actors: Actors) -> Callable[[], Awaitable[None]]:
+    """The process that keeps the workers. They go with it, and nobody holds its port; then it is started again."""
+    entrance = actors.plane.entrance
+    workers = entrance.workers()
+    await entrance.kill()
+
+    async def all_gone() -> bool:
+        return not any(Path(f"/proc/{pid}").exists() for pid in workers)
+
+    await within(all_gone)
+    address = URL(entrance.rest_url)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(address.host, address.port)
+    return entrance.start
+
+
 async def lose_deliveries(actors: Actors) -> Callable[[], Awaitable[None]]:
     actors.plane.deliveries.refuse()
     actors.plane.deliveries.reset()
@@ -154,7 +172,9 @@ async def swallow_acknowledgements(actors: Actors) -> Callable[[], Awaitable[Non
     return mend
 
 
-@pytest.mark.parametrize("fault", [kill_global_management, kill_workers, lose_deliveries, swallow_acknowledgements])
+@pytest.mark.parametrize(
+    "fault", [kill_global_management, kill_workers, kill_entrance, lose_deliveries, swallow_acknowledgements]
+)
 async def test_rights_are_those_that_were_given(actors: Actors, fault: Fault) -> None:
     choice = random.Random(f"{SEED} {fault.__name__}")  # noqa: S311 - which faults, not which keys
     for number in range(ROUNDS):

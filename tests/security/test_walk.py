@@ -121,7 +121,7 @@ def in_instance(who: Somebody, method: Method, place: Place, *, has: bool) -> in
     else:
         holds = who.on_platform or (touches and (not who.namespace or method.filtered))
     if holds and has:
-        deep = method.scope is Scope.NAMESPACE and place is RESERVED
+        deep = method.scope is Scope.NAMESPACE and place.namespace == RESERVED.namespace
         whole = who.on_platform or not who.namespace
         may = who.has("kairship.systemnamespaces.use") and whole and who.limited_to is None
         return FORBIDDEN if deep and not may else ADMITTED

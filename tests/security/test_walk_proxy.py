@@ -46,14 +46,34 @@ KINDS: tuple[tuple[str, str, str, Role | None, Role | None], ...] = (
     ("example.org", "widgets", "proxy", NOBODY, NOBODY),
     ("unknown", "widgets", "", NOBODY, NOBODY),
 )
+PARTS: dict[tuple[str, str, str, str], Role | None] = {
+    # group, resource, part of it and verb: the least role that may
+    ("", "pods", "log", "get"): V,
+    ("", "pods", "exec", "get"): E,
+    ("", "pods", "exec", "create"): E,
+    ("", "pods", "attach", "get"): E,
+    ("", "pods", "portforward", "get"): E,
+    ("", "pods", "portforward", "create"): E,
+    ("", "pods", "ephemeralcontainers", "patch"): E,
+    ("", "pods", "eviction", "create"): E,
+    ("apps", "deployments", "scale", "get"): V,
+    ("apps", "deployments", "scale", "update"): E,
+    ("", "pods", "proxy", "get"): NOBODY,
+    ("", "pods", "proxy", "create"): NOBODY,
+    ("", "services", "proxy", "get"): NOBODY,
+    ("", "services", "proxy", "create"): NOBODY,
+    ("", "nodes", "proxy", "get"): NOBODY,
+    ("", "serviceaccounts", "token", "create"): NOBODY,
+    ("", "namespaces", "finalize", "update"): NOBODY,
+}
 PLACES = ("shop", "karmada-cluster", "")
 GRANTED, PASSED, REFUSED, HIDDEN = "granted", "passed on", "refused", "hidden"
 
 
-def expected(who: Somebody, resource: str, namespace: str, least: Role | None) -> str:
+def expected(who: Somebody, resource: str, namespace: str, least: Role | None, *, here: str = "east") -> str:
     if who.must_change_password:
         return REFUSED
-    if not (who.on_platform or who.instance == "east"):
+    if not (who.on_platform or who.instance == here):
         return HIDDEN
     if least is None or who.limited_to is not None:  # what that token is for is not among these
         return REFUSED
@@ -97,4 +117,9 @@ def test_everybody_meets_what_is_written_here(name: str) -> None:
             wanted, found = expected(EVERYBODY[name], resource, namespace, least), outcome(rights, name, attributes)
             if found != wanted:
                 wrong.append(f"{attributes}: {found}, not {wanted}")
+    for (group, resource, part, verb), least in PARTS.items():
+        attributes = Attributes(verb=verb, group=group, resource=resource, subresource=part, namespace="shop")
+        wanted, found = expected(EVERYBODY[name], resource, "shop", least), outcome(rights, name, attributes)
+        if found != wanted:
+            wrong.append(f"{attributes}: {found}, not {wanted}")
     assert wrong == []

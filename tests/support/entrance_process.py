@@ -51,14 +51,47 @@ async def entrance_of(plane: EmbeddedPlane) -> AsyncIterator[Client]:
 
 
 class EntranceProcess:
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, authority: Authority, token: str) -> None:
-        self.process = process
+    """At the same address after each start."""
+
+    process: asyncio.subprocess.Process
+    _reading: asyncio.Task[None]
+
+    def __init__(
+        self, folder: Path, authority: Authority, token: str, flags: tuple[str, ...], *, workers: int, port: int
+    ) -> None:
         self.authority = authority
         self.token = token
         self.folder = folder
         self.lines: list[dict[str, Any]] = []
+        """What it has logged since it was last started."""
+        self._flags = flags
+        self._count = workers
+        self._ports = (port, 0)
         self._more = asyncio.Condition()
+
+    async def start(self) -> None:
+        """Returns when it serves."""
+        rest, grpc_port = self._ports
+        folder = self.folder
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "kairship", "apiserver", "--ops-port", "0", "--allow-address", "127.0.0.0/8"),
+            *("--port", str(rest), "--grpc-port", str(grpc_port), "--workers", str(self._count)),
+            *("--kubeconfig", folder / "kubeconfig", "--audit-dir", folder / "audit"),
+            *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
+            *self._flags,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        self.lines.clear()
         self._reading = asyncio.create_task(self._read())
+        await self.until("serving", self._count)
+        self._ports = int(self.rest_url.rpartition(":")[2]), int(self._listening["grpc_port"])
+
+    async def kill(self) -> None:
+        """The process that keeps the workers, without a word. Returns when none of them can say anything any more."""
+        self.process.kill()
+        async with asyncio.timeout(PATIENCE):
+            await self.process.wait()
+            await self._reading
 
     async def _read(self) -> None:
         assert self.process.stderr is not None
@@ -145,6 +178,7 @@ async def entrance_process(
     workers: int = 1,
     port: int = 0,
     authority: Authority | None = None,
+    more: tuple[str, ...] = (),
 ) -> AsyncIterator[EntranceProcess]:
     """Serving, when it is entered."""
     authority = authority or Authority()
@@ -152,16 +186,9 @@ async def entrance_process(
     (folder / "tls.key").write_bytes(issued.key)
     (folder / "tls.crt").write_bytes(issued.certificate)
     (folder / "kubeconfig").write_bytes(connection.to_kubeconfig(name="global"))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "kairship", "apiserver", "--port", str(port), "--grpc-port", "0", "--ops-port", "0"),
-        *("--kubeconfig", folder / "kubeconfig", "--audit-dir", folder / "audit", "--workers", str(workers)),
-        *ghippo.flags,
-        *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
-        stderr=asyncio.subprocess.PIPE,
-    )
-    running = EntranceProcess(process, folder, authority, ghippo.token)
+    running = EntranceProcess(folder, authority, ghippo.token, (*ghippo.flags, *more), workers=workers, port=port)
     try:
-        await running.until("serving", workers)
+        await running.start()
         yield running
     finally:
         await running.close()

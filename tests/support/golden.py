@@ -109,7 +109,7 @@ class Exchanges:
         route = method.routes[0]
         values = self._variables | variables
         path = re.sub(r"{(.+?)}", lambda found: quote(values[found[1]], safe=""), route.template)
-        ask = self._watched if method.streams else self._answered
+        ask = self._downloaded if method.download else self._watched if method.streams else self._answered
         async with asyncio.timeout(PATIENCE):
             while True:
                 reply = await ask(by or self._client, route.verb, path, query or {}, body)
@@ -147,6 +147,12 @@ class Exchanges:
                     if any(mark.items() <= event.items() for mark in (SYNCED, BEGAN)):
                         break
         return events
+
+    async def _downloaded(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
+        """The lines of a file."""
+        reply = await client.request(verb, path, body, params=query)
+        assert reply.status == 200, reply.body
+        return reply.body.decode().splitlines()
 
     def _steady(self, value: JSON, varying: frozenset[str]) -> JSON:
         match value:

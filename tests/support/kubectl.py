@@ -69,17 +69,23 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 async def through_entrance(
-    plane: EmbeddedPlane, engine: Engine, folder: Path, *, token: str | None = None, member: str | None = None
+    plane: EmbeddedPlane,
+    engine: Engine,
+    folder: Path,
+    *,
+    token: str | None = None,
+    member: str | None = None,
+    instance: str = INSTANCE,
 ) -> Kubectl:
-    """As the administrator, unless there is another token; on the demo instance, or on a member of it."""
+    """As the administrator, unless there is another token; on an instance, or on a member of it."""
     entrance = await roles.reach(plane.supervisor, plane.home)
     below = f"clusters/{member}/proxy" if member else "proxy"
     connection = Connection(
-        server=f"{entrance.server}/apis/kairship.io/v1alpha1/instances/{INSTANCE}/{below}",
+        server=f"{entrance.server}/apis/kairship.io/v1alpha1/instances/{instance}/{below}",
         ca=Path(entrance.ca).read_bytes(),
         token=token or Path(entrance.token_file).read_text(),
     )
-    return _kubectl(engine, folder / f"through-{member or INSTANCE}", connection)
+    return _kubectl(engine, folder / f"through-{member or instance}", connection)
 
 
 async def direct(plane: EmbeddedPlane, engine: Engine, folder: Path) -> Kubectl:

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
-from kairship.kube import Client, Connection, Forbidden, NotFound, Object, kinds
-from kairship.reconcile import LeaseName
+from kairship.kube import AddressRule, Client, Connection, Forbidden, NotFound, Object, kinds
+from kairship.reconcile import Interceptor, LeaseName
 from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
 
@@ -50,14 +50,18 @@ class World:
             backups=self.backups,
             data_dir=self.plane.home.root,
             lease=self.lease,
+            addresses=AddressRule.allowing(["127.0.0.0/8"]),
             **other,
         )
 
 
 @asynccontextmanager
-async def leading(world: World, *, engine: Engine | None = None) -> AsyncIterator[None]:
-    """A controller-manager that runs until the end of the block."""
-    running = asyncio.create_task(ControllerManager(world.settings(), engine or world.engine).run())
+async def leading(
+    world: World, *, engine: Engine | None = None, interceptors: Sequence[Interceptor] = ()
+) -> AsyncIterator[None]:
+    """A controller-manager that runs until the end of the block, with interceptors around its calls."""
+    manager = ControllerManager(world.settings(), engine or world.engine, interceptors)
+    running = asyncio.create_task(manager.run())
     try:
         yield
     finally:

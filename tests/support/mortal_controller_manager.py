@@ -19,6 +19,7 @@ import msgspec
 from kairship.controllers import process
 from kairship.controllers.lifecycle.work import Work
 from kairship.instances.drivers import Step
+from kairship.kube import AddressRule
 from kairship.reconcile import Call, LeaseName
 from kairship.reconcile.interception import Proceed
 from kairship.resources import NAMESPACE, Operation
@@ -85,5 +86,6 @@ if __name__ == "__main__":
         data_dir=Path(order.data_dir),
         lease=LeaseName(NAMESPACE, order.lease),
         port=order.port,
+        addresses=AddressRule.allowing(["127.0.0.0/8"]),
     )
     asyncio.run(process.run(settings, interceptors=(death,)))

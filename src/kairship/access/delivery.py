@@ -5,6 +5,7 @@ This is all that another module needs in order to follow who may do what:
     receiver = Receiver(secret)
     delivery = receiver.read(request.headers, body, at=time.time())
     for binding in delivery.bindings: …apply it, unless what is stored has the same sequence or a higher one…
+    answer 204, or 200 with encode(Acknowledgement(refused)) if some of them can never be stored
 
 A delivery may come twice, late or out of order: the sequence of each binding settles it. `Changes` has what changed;
 `Everything` repeats all bindings whose names lie in a range, so that a receiver that has others in that range, or lost
@@ -66,11 +67,37 @@ class Everything(msgspec.Struct, frozen=True, kw_only=True, tag="everything"):
 
 Delivery = Changes | Everything
 
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A binding that a receiver can never store as it is."""
+
+    name: str
+    sequence: int
+    reason: str
+
+
+class Acknowledgement(msgspec.Struct, frozen=True):
+    """What a receiver may answer when it has stored everything but these; with nothing to refuse, 204 says it all.
+
+    They are set aside: later deliveries go on, and these come again when they change, or with everything.
+    """
+
+    refused: tuple[Refused, ...] = ()
+
+
 _decoder: msgspec.json.Decoder[Delivery] = msgspec.json.Decoder(Delivery)
 
 
-def encode(delivery: Delivery) -> bytes:
-    return msgspec.json.encode(delivery)
+def encode(message: Delivery | Acknowledgement) -> bytes:
+    return msgspec.json.encode(message)
+
+
+def read_acknowledgement(body: bytes) -> Acknowledgement:
+    """Of a receiver that has agreed. Whatever else it says has no meaning."""
+    try:
+        return msgspec.json.decode(body, type=Acknowledgement)
+    except msgspec.DecodeError:
+        return Acknowledgement()
 
 
 def signed_headers(secret: str, body: bytes, *, at: int) -> dict[str, str]:

@@ -14,8 +14,8 @@ from kairship.apiserver.services.instance.part import Settings as ServiceSetting
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.index.opening import IndexPlace
-from kairship.instances.pool import Pool, PoolMetrics
-from kairship.kube import Client
+from kairship.instances.pool import Pool, PoolMetrics, PoolSettings
+from kairship.kube import AddressRule, Client
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import binding_webhook
 from kairship.rpc.registry import Registry
@@ -34,11 +34,19 @@ class Assembly:
         kpanda: RoleAddress | None,
         index: IndexPlace,
         public: PublicAddress | None,
+        addresses: AddressRule,
         metrics: CollectorRegistry,
     ) -> None:
-        """`client` is the one of the global cluster, `public` where people reach the entrance."""
+        """`client` is the one of the global cluster, `public` where people reach the entrance, `addresses` where
+        instances may be."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
-        self.pool = Pool(client, clock=clock, metrics=reconcile_metrics, pool_metrics=PoolMetrics(metrics))
+        self.pool = Pool(
+            client,
+            clock=clock,
+            metrics=reconcile_metrics,
+            pool_metrics=PoolMetrics(metrics),
+            settings=PoolSettings(addresses=addresses),
+        )
         self.feed = Feed(client, clock=clock, metrics=reconcile_metrics)
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
         self.receivers = {

@@ -12,6 +12,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from protobuf import Message
 
+from kairship.apiserver.origins import HEADER, Origins
 from kairship.gen.kairship.ghippo.v1alpha1.session_pb import LoginResponse, RefreshTokenRequest
 from kairship.rpc.calls import Envelope
 from kairship.rpc.errors import InvalidArgument
@@ -38,10 +39,10 @@ def refuse_secrets(query: str) -> None:
             raise InvalidArgument("a token does not belong into an address: send it as `Authorization: Bearer`")
 
 
-def envelope_of(request: web.BaseRequest) -> Envelope:
+def envelope_of(request: web.BaseRequest, origins: Origins) -> Envelope:
     """With the token of a cookie in its place, if it comes from our own page and there is no other."""
     headers = request.headers
-    plain = Envelope.around(headers, request.remote or "")
+    plain = Envelope.around(headers, origins.of(request.remote or "", headers.getall(HEADER, ())))
     if "Authorization" in headers or headers.get("Sec-Fetch-Site", "") not in _OWN_SITE:
         return plain
     token = request.cookies.get(SESSION)

@@ -23,6 +23,7 @@ from kairship.apiserver.grpc_reflection import Reflection
 from kairship.apiserver.grpc_server import Handlers, make_server
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
+from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.figures import Figures
 from kairship.apiserver.proxy.proxy import Behind, Proxy
 from kairship.apiserver.rest import Page, Rest
@@ -52,9 +53,11 @@ class Entrance:
         tracing: Tracing,
         receivers: Mapping[str, Page] | None = None,
         behind: Behind | None = None,
+        origins: Origins | None = None,
     ) -> None:
-        """`behind` is what the native proxy leads to."""
+        """`behind` is what the native proxy leads to; `origins` knows who may say where a request comes from."""
         self._metrics = Metrics(metrics)
+        origins = origins or Origins()
         self._chain = Chain(
             registry,
             authenticator=authenticator,
@@ -75,12 +78,12 @@ class Entrance:
                 figures=Figures(metrics),
             )
         router = Router(methods().values())
-        self._rest = Rest(self._chain, router, pages=pages(), receivers=receivers or {}, proxy=proxy)
+        self._rest = Rest(self._chain, router, pages=pages(), receivers=receivers or {}, origins=origins, proxy=proxy)
         services = {method.path[1:].rpartition("/")[0] for method in methods().values()}
         self._health = Health(services)
         reflection = Reflection(descriptors(), {*services, "grpc.health.v1.Health"})
         beside = {**self._health.handlers(), **reflection.handlers()}
-        self._grpc = make_server(Handlers(self._chain, methods().values(), beside=beside), limits)
+        self._grpc = make_server(Handlers(self._chain, methods().values(), beside=beside, origins=origins), limits)
 
     @asynccontextmanager
     async def serving(

@@ -14,6 +14,7 @@ from protobuf import Message
 
 from kairship.apiserver.chain import Chain, Outcome
 from kairship.apiserver.limits import Limits
+from kairship.apiserver.origins import HEADER, Origins
 from kairship.index import AGE_HEADER
 from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import InvalidArgument
@@ -32,11 +33,13 @@ Behavior: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 class Handlers(grpc.GenericRpcHandler):
     """What answers a path."""
 
-    def __init__(self, chain: Chain, methods: Iterable[Method], *, beside: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, chain: Chain, methods: Iterable[Method], *, beside: Mapping[str, Handler], origins: Origins
+    ) -> None:
         """`beside` are handlers of gRPC's own services, which anybody may call."""
         self._handlers = dict(beside)
         for method in methods:
-            serve = _streaming(chain, method) if method.streams else _unary(chain, method)
+            serve = _streaming(chain, method, origins) if method.streams else _unary(chain, method, origins)
             kind = grpc.stream_stream_rpc_method_handler if method.streams else grpc.stream_unary_rpc_method_handler
             self._handlers[method.path] = kind(serve)
 
@@ -68,9 +71,9 @@ def make_server(handlers: Handlers, limits: Limits) -> grpc.aio.Server:
     )
 
 
-def _unary(chain: Chain, method: Method) -> Behavior:
+def _unary(chain: Chain, method: Method, origins: Origins) -> Behavior:
     async def serve(_: Any, context: Context) -> bytes:
-        envelope = _envelope(context)
+        envelope = _envelope(context, origins)
         receive = _receiving(method, context)
         outcome = await chain.unary(PROTOCOL, method, envelope, receive, _encode, seconds=context.time_remaining())
         await _conclude(context, outcome)
@@ -79,12 +82,12 @@ def _unary(chain: Chain, method: Method) -> Behavior:
     return serve
 
 
-def _streaming(chain: Chain, method: Method) -> Behavior:
+def _streaming(chain: Chain, method: Method, origins: Origins) -> Behavior:
     async def serve(_: Any, context: Context) -> None:
         outcome = await chain.stream(
             PROTOCOL,
             method,
-            _envelope(context),
+            _envelope(context, origins),
             _receiving(method, context),
             _encode,
             context.write,
@@ -124,7 +127,8 @@ def _encode(message: Message[Any]) -> bytes:
     return message.to_binary()
 
 
-def _envelope(context: Context) -> Envelope:
-    headers = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+def _envelope(context: Context, origins: Origins) -> Envelope:
+    metadata = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
+    forwarded = [value for key, value in metadata if key == HEADER.lower()]
     address = unquote(context.peer()).partition(":")[2]  # ipv4:192.0.2.1:50000, ipv6:[2001:db8::1]:50000, unix:
-    return Envelope.around(headers, address.rpartition(":")[0].strip("[]"))
+    return Envelope.around(dict(metadata), origins.of(address.rpartition(":")[0].strip("[]"), forwarded))

@@ -16,7 +16,9 @@ from protobuf import Message
 from kairship.apiserver import browser_sessions
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.browser_sessions import BrowserSession
-from kairship.apiserver.chain import Chain, Receive
+from kairship.apiserver.chain import Chain, Encode, Receive
+from kairship.apiserver.downloads import FileStream
+from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.proxy import Proxy
 from kairship.apiserver.proxy.replies import refusal
 from kairship.apiserver.proxy.target import target_by_name, target_of
@@ -43,6 +45,7 @@ class Rest:
         *,
         pages: Mapping[str, Page],
         receivers: Mapping[str, Page],
+        origins: Origins,
         proxy: Proxy | None = None,
     ) -> None:
         """`pages` are what is served beside the API, to anybody: paths and what answers them. `receivers` take what
@@ -51,11 +54,12 @@ class Rest:
         self._router = router
         self._beside = {"GET": pages, "HEAD": pages, "POST": receivers}
         self._bodies = Bodies(chain.limits)
+        self._origins = origins
         self._proxy = proxy
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
-        envelope = browser_sessions.envelope_of(request)
+        envelope = browser_sessions.envelope_of(request, self._origins)
         # A proxy may write the whole address into the request line.
         target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
         path, _, query = target.partition("?")
@@ -63,6 +67,8 @@ class Rest:
             try:
                 asked_for, host = name_asked_for(request.transport), request.headers.get("Host", "")
                 proxied = target_by_name(asked_for, host, path) or target_of(path)
+                if proxied is not None:
+                    browser_sessions.refuse_secrets(query)
             except ApiError as error:
                 return refusal(error, envelope.request_id)
             if proxied is not None:
@@ -94,22 +100,31 @@ class Rest:
     async def _stream(
         self, request: web.BaseRequest, match: Match, envelope: Envelope, receive: Receive
     ) -> web.StreamResponse:
-        events = EventStream(request, envelope.request_id, stalled_seconds=self._chain.limits.stalled_seconds)
+        download, patience = match.method.download, self._chain.limits.stalled_seconds
+        stream: EventStream | FileStream
+        encode: Encode
+        if download is not None:
+            stream, encode = (
+                FileStream(request, envelope.request_id, download, stalled_seconds=patience),
+                download.piece,
+            )
+        else:
+            stream, encode = EventStream(request, envelope.request_id, stalled_seconds=patience), write
         outcome = None
 
         async def receive_known(call: Call) -> Message[Any]:
-            events.note_known()
+            stream.note_known()
             return await receive(call)
 
         try:
-            async with events.kept_alive():
-                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive_known, write, events.send)
+            async with stream.kept_alive():
+                outcome = await self._chain.stream(PROTOCOL, match.method, envelope, receive_known, encode, stream.send)
         except* ApiError:
             pass  # the reader is gone, or as good as
-        if events.response is None:
+        if stream.response is None:
             return outcome_response(outcome) if outcome else web.Response(status=499)
-        await events.finish(outcome.error if outcome else None)
-        return events.response
+        await stream.finish(outcome.error if outcome else None)
+        return stream.response
 
     async def _receive(self, request: web.BaseRequest, match: Match, query: str, call: Call) -> Message[Any]:
         transcoder = match.transcoder

@@ -45,3 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 30.0
     """Seconds that requests have to end when the process stops."""
     limits: Limits = Limits()
+    allow_addresses: tuple[str, ...] = ()
+    """Networks in which instances may be although they are loopback, link-local or special."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks of balancers that are believed when they say where a request comes from."""

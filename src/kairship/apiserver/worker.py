@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kairship.apiserver.assembly import Assembly
 from kairship.apiserver.entrance import Entrance
+from kairship.apiserver.origins import Origins
 from kairship.apiserver.people import People
 from kairship.apiserver.proxy.auditing import ProxyAudit
 from kairship.apiserver.proxy.proxy import Behind
@@ -27,7 +28,8 @@ from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.settings import Settings
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.apiserver.tracing import tracing_from_environment
-from kairship.kube import Client, Connection, KubeError
+from kairship.kube import AddressRule, Client, Connection, KubeError
+from kairship.process.allocation import keep_freed_memory
 from kairship.process.certificates import ServerCertificate
 from kairship.process.descriptors import take_all_descriptors
 from kairship.process.logs import log_as_json
@@ -88,6 +90,7 @@ class Worker:
                 kpanda=self._settings.kpanda,
                 index=self._settings.index,
                 public=self._settings.public,
+                addresses=AddressRule.allowing(self._settings.allow_addresses),
                 metrics=metrics,
             ) as assembly,
             self._people(assembly) as people,
@@ -102,6 +105,7 @@ class Worker:
                 metrics=metrics,
                 tracing=tracing,
                 receivers=assembly.receivers,
+                origins=Origins.trusting(self._settings.trusted_proxies),
                 behind=Behind(
                     instances=Reach(assembly.pool),
                     rights=ProxyRights(assembly.feed.authoriser),
@@ -171,6 +175,7 @@ class Worker:
 def main() -> None:
     log_as_json()
     take_all_descriptors()
+    keep_freed_memory()
     uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kairship.cli.addresses import AllowAddress, address_rule
+
 if TYPE_CHECKING:
     from kairship.rpc.role_channel import RoleAddress
 
@@ -84,6 +86,14 @@ def apiserver(
         Path | None,
         typer.Option(help="A file with a token of ours for its audience.", envvar="KAIRSHIP_KPANDA_TOKEN_FILE"),
     ] = None,
+    allow_address: AllowAddress = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A network of load balancers whose X-Forwarded-For says where a request comes from; repeatable.",
+            envvar="KAIRSHIP_TRUSTED_PROXIES",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve.", envvar="KAIRSHIP_WORKERS")] = 1,
     linger: Annotated[
         float,
@@ -96,6 +106,7 @@ def apiserver(
     """Serve the API. Started by `kairship up`, and by a Deployment in production."""
     # Here and not above, because it takes a moment that other commands need not wait for.
     from kairship.apiserver import process
+    from kairship.apiserver.origins import Origins
     from kairship.apiserver.services import EXTERNAL, Offer
     from kairship.apiserver.services.instance.part import PublicAddress
     from kairship.apiserver.settings import Address, Settings
@@ -111,6 +122,11 @@ def apiserver(
         raise typer.BadParameter("must be https://host:port, without a path", param_hint="--public-url")
     if index is not None and index_url_file is not None:
         raise typer.BadParameter("give --index or --index-url-file, not both")
+    try:
+        Origins.trusting(trusted_proxy or ())
+    except ValueError as error:
+        raise typer.BadParameter(f"--trusted-proxy: {error}") from None
+    address_rule(allow_address)
     settings = Settings(
         rest=Address(host, port),
         grpc=Address(host, grpc_port),
@@ -123,6 +139,8 @@ def apiserver(
         ghippo=RoleAddress(target=ghippo, ca=ghippo_ca, token=ghippo_token),
         kpanda=_role("kpanda", kpanda, kpanda_ca, kpanda_token),
         public=PublicAddress(public_url, public_ca) if public_url else None,
+        allow_addresses=tuple(allow_address or ()),
+        trusted_proxies=tuple(trusted_proxy or ()),
         workers=workers,
         linger=linger,
         grace=grace,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from kairship.cli.addresses import AllowAddress, address_rule
+
 
 def kpanda(
     kubeconfig: Annotated[
@@ -24,13 +26,7 @@ def kpanda(
             envvar="KAIRSHIP_INDEX_URL_FILE",
         ),
     ] = None,
-    allow_address: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A network in which clusters may be although it is loopback, link-local or special; repeatable.",
-            envvar="KAIRSHIP_ALLOW_ADDRESSES",
-        ),
-    ] = None,
+    allow_address: AllowAddress = None,
     exclude_kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,19 +50,14 @@ def kpanda(
     from kairship.kpanda import process
     from kairship.kpanda.collector import CollectorSettings
     from kairship.kpanda.settings import Settings
-    from kairship.kube import AddressRule
     from kairship.process.certificates import CertificateFiles
 
-    try:
-        addresses = AddressRule.allowing(allow_address or ())
-    except ValueError as error:
-        raise typer.BadParameter(f"--allow-address: {error}") from None
     settings = Settings(
         kubeconfig=kubeconfig,
         tls=CertificateFiles(tls_cert, tls_key),
         index=index,
         index_url_file=index_url_file,
-        addresses=addresses,
+        addresses=address_rule(allow_address),
         collector=CollectorSettings(excluded_kinds=frozenset(exclude_kind or ())),
         host=host,
         port=port,

@@ -27,9 +27,9 @@ from kairship.controllers.waking import wake
 from kairship.engine import Engine
 from kairship.instances.drivers import Driver, DriverError, LocalDriver
 from kairship.instances.drivers.external import ExternalDriver
-from kairship.instances.pool import Pool, PoolMetrics
+from kairship.instances.pool import Pool, PoolMetrics, PoolSettings
 from kairship.instances.pool_sources import KubeconfigMissing, read_kubeconfig
-from kairship.kube import Connection, KubeError
+from kairship.kube import AddressRule, Connection, KubeError
 from kairship.process.logs import log_as_json
 from kairship.process.ops import Ops
 from kairship.process.stopping import until_stopped
@@ -70,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease: LeaseName = LEASE
     """What the replicas contend for. Those of another plane that shares a supervisor need another one."""
     timing: Timing = Timing()
+    addresses: AddressRule = AddressRule()
+    """Where instances and clusters may be."""
 
 
 async def run(settings: Settings, *, interceptors: Sequence[Interceptor] = ()) -> None:
@@ -119,7 +121,13 @@ class ControllerManager:
         async with InterceptedClient(self._connection, interceptors=interceptors, user_agent=USER_AGENT) as client:
             cluster = GlobalCluster(client, clock=self._clock, metrics=self._metrics)
             drivers = self._drivers(client, cluster, term)
-            pool = Pool(client, clock=self._clock, metrics=self._metrics, pool_metrics=self._pool_metrics)
+            pool = Pool(
+                client,
+                clock=self._clock,
+                metrics=self._metrics,
+                pool_metrics=self._pool_metrics,
+                settings=PoolSettings(addresses=self._settings.addresses),
+            )
             insides, pictures = Insides(pool, clock=self._clock), Pictures(pool, clock=self._clock)
             controllers = (
                 lifecycle_controller(
@@ -163,7 +171,9 @@ class ControllerManager:
         async def kubeconfig_of(uid: str) -> bytes:
             return await _kubeconfig_of(client, cluster, uid)
 
-        drivers: dict[DriverName, Driver] = {DriverName.EXTERNAL: ExternalDriver(kubeconfig_of)}
+        drivers: dict[DriverName, Driver] = {
+            DriverName.EXTERNAL: ExternalDriver(kubeconfig_of, addresses=self._settings.addresses)
+        }
         if self._settings.data_dir is not None and self._engine is not None:
             supervisor = SupervisorClient(self._settings.data_dir, Term(term.scope, term.number))
             drivers[DriverName.LOCAL] = LocalDriver(self._settings.data_dir, engine=self._engine, supervisor=supervisor)

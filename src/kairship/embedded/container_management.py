@@ -1,4 +1,4 @@
-"""Container management of the embedded plane: its process. Its members are on loopback, so that is allowed here."""
+"""Container management of the embedded plane: its process."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,5 +12,5 @@ PORTS = inside.ports_of(ROLE)
 
 
 def process(home: Home, ports: Mapping[str, int], *, name: str, after: Sequence[str]) -> ProcessSpec:
-    flags = (f"--index={home.index}", "--allow-address=127.0.0.0/8")
+    flags = (f"--index={home.index}", inside.ON_THIS_MACHINE)
     return inside.process(home, ports, ROLE, rbac.ACCOUNT, name=name, after=after, flags=flags)

@@ -87,6 +87,7 @@ def process(
             *(f"--karmada-version={version}" for version in versions),
             f"--index={home.index}",
             *(flag for role in behind for flag in inside.flags(home, ports, rbac.ACCOUNT, role)),
+            inside.ON_THIS_MACHINE,
             f"--workers={_WORKERS}",
         ),
         cwd=str(home.roles),

@@ -12,6 +12,9 @@ from kairship.controlplane.pki import KeyPair, Pki
 from kairship.embedded.home import Home
 from kairship.supervisor import HttpProbe, ProcessSpec
 
+ON_THIS_MACHINE = "--allow-address=127.0.0.0/8"
+"""Of every role that reaches instances and members: here they are on loopback, which is refused otherwise."""
+
 _AUTHORITY = "inside-ca"
 _HOSTS = ("127.0.0.1", "localhost")
 

@@ -147,6 +147,7 @@ def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int
             f"--data-dir={home.root}",
             f"--backups={home.backups}",
             f"--port={port}",
+            inside.ON_THIS_MACHINE,
         ),
         env=engine.environment,
         cwd=str(home.roles),

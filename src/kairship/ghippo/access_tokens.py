@@ -18,6 +18,8 @@ SHORTEST = 16
 """Characters of one that somebody else has made."""
 LONGEST = 365
 """Days."""
+EXTENDED_BEFORE = 30
+"""Days that are left of a token when it is extended, of those that are."""
 MOST = 100
 _DAY = 86400
 
@@ -133,6 +135,18 @@ def find(connection: sa.Connection, hash_: bytes, *, at: int) -> sa.Row[Any] | N
         .join(users, users.c.id == access_tokens.c.user_id)
         .where(access_tokens.c.hash == hash_, access_tokens.c.expires_at > at, users.c.disabled.is_(False))
     ).first()
+
+
+def extend(connection: sa.Connection, hash_: bytes, *, at: int) -> bool:
+    """Give a token that would end soon its longest time again; whether it was. One that was revoked is gone."""
+    ending = sa.and_(access_tokens.c.hash == hash_, access_tokens.c.expires_at < at + EXTENDED_BEFORE * 86400)
+    identifier = connection.execute(sa.select(access_tokens.c.id).where(ending)).scalar()
+    if identifier is None:
+        return False
+    changed = sa.update(access_tokens).where(access_tokens.c.id == identifier)
+    connection.execute(changed.values(expires_at=at + LONGEST * 86400))
+    directory.note(connection, "token", [identifier], at=at)
+    return True
 
 
 def note_uses(connection: sa.Connection, uses: Mapping[str, int]) -> None:

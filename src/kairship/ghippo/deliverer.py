@@ -1,19 +1,30 @@
 """Delivers bindings to webhooks: changes in order, again until acknowledged, and from time to time everything.
 
 One task per webhook, so that one that does not answer holds up no other. Replicas may both deliver; receivers take a
-delivery twice as once. A redirect is not followed: it would lead signed bindings elsewhere.
+delivery twice as once. What a receiver can never store is set aside (`refusals`), and deliveries go on. A redirect is
+not followed: it would lead signed bindings elsewhere.
 """
 
 import asyncio
-import functools
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
+import sqlalchemy as sa
 import structlog
+from prometheus_client import CollectorRegistry, Gauge
 
-from kairship.access.delivery import Delivery, encode, signed_headers
-from kairship.ghippo import webhooks
+from kairship.access.delivery import (
+    Acknowledgement,
+    Delivery,
+    Refused,
+    encode,
+    read_acknowledgement,
+    signed_headers,
+)
+from kairship.ghippo import refusals, webhooks
+from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.database.pulse import wait
 from kairship.ghippo.errors import GhippoError, NotFound
@@ -25,6 +36,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=10.0, connect=5.0)
 LOOK_EVERY = 1.0
 """Other replicas change bindings too; what this one changes is noticed at once."""
 EVERYTHING_EVERY = 600
+_LARGEST_ANSWER = 256 * 1024
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +50,9 @@ class Deliverer:
         self,
         database: Database,
         sealer: Sealer,
+        audit: AuditLog,
         *,
+        metrics: CollectorRegistry | None = None,
         authority: Path | None = None,
         wall: Now = now,
         clock: Clock | None = None,
@@ -47,6 +61,13 @@ class Deliverer:
         """`authority` is one that receivers may have their certificates from, beside those of the system."""
         self._database = database
         self._sealer = sealer
+        self._audit = audit
+        self._refused = Gauge(
+            "kairship_ghippo_bindings_refused",
+            "Bindings that a receiver can never store as they are",
+            ("webhook",),
+            registry=metrics or CollectorRegistry(),
+        )
         self._wall = wall
         self._clock = clock or SystemClock()
         self._authority = authority
@@ -95,32 +116,50 @@ class Deliverer:
         webhook = await self._database.read(lambda connection: webhooks.get(connection, name))
         secret = self._sealer.open(webhook.sealed_secret)
         while changes := await self._database.read(lambda connection: webhooks.next_changes(connection, name)):
-            await self._post(session, webhook.url, secret, changes)
-            last = changes.bindings[-1].spec.sequence
-            await self._database.write(functools.partial(webhooks.acknowledge, name=name, sequence=last))
+            taken = await self._post(session, webhook.url, secret, changes)
+            await self._settle(name, changes, taken, upto=changes.bindings[-1].spec.sequence)
         if self._wall() - webhook.reconciled_at >= EVERYTHING_EVERY:
             await self._deliver_everything(session, name, webhook.url, secret)
 
     async def _deliver_everything(self, session: aiohttp.ClientSession, name: str, url: str, secret: str) -> None:
         after: str | None = ""
         while after is not None:
-            page = await self._database.read(functools.partial(webhooks.page_of_everything, after=after))
-            await self._post(session, url, secret, page)
+            page = await self._database.read(
+                lambda connection, after=after: webhooks.page_of_everything(connection, after=after)  # type: ignore[misc]
+            )
+            await self._settle(name, page, await self._post(session, url, secret, page))
             after = page.upto
         at = self._wall()
         await self._database.write(lambda connection: webhooks.note_reconciled(connection, name, at=at))
 
-    async def _post(self, session: aiohttp.ClientSession, url: str, secret: str, delivery: Delivery) -> None:
+    async def _settle(self, name: str, delivery: Delivery, taken: Acknowledgement, *, upto: int = 0) -> None:
+        """Once, whatever dies: that it is delivered, and what of it was refused."""
+
+        def work(connection: sa.Connection) -> tuple[Sequence[Refused], int]:
+            new = refusals.settle(
+                connection, self._audit, webhook=name, delivery=delivery, refused=taken.refused, at=self._wall()
+            )
+            if upto:
+                webhooks.acknowledge(connection, name=name, sequence=upto)
+            return new, refusals.count(connection, name)
+
+        new, remaining = await self._database.write(work)
+        self._refused.labels(name).set(remaining)
+        for each in new:
+            log.error("a binding cannot be stored and is set aside", webhook=name, binding=each.name, why=each.reason)
+
+    async def _post(self, session: aiohttp.ClientSession, url: str, secret: str, delivery: Delivery) -> Acknowledgement:
         body = encode(delivery)
         headers = {"Content-Type": "application/json", **signed_headers(secret, body, at=self._wall())}
         try:
             async with session.post(url, data=body, headers=headers, allow_redirects=False) as reply:
-                status = reply.status
+                status, answer = reply.status, await reply.content.read(_LARGEST_ANSWER)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The text of the error may hold the address with whatever is in its query.
             raise NotDeliveredError(f"the receiver cannot be reached: {type(error).__name__}") from error
         if not 200 <= status < 300:
             raise NotDeliveredError(f"the receiver answered {status}")
+        return read_acknowledgement(answer)
 
     async def _note(self, name: str, problem: str) -> None:
         try:

@@ -4,6 +4,7 @@ Whoever sets the plane up makes the password and hands it over in a file, so it 
 its showing, whoever dies in between. When it has been changed the file is of no use to anybody, and is removed.
 """
 
+import asyncio
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -14,12 +15,13 @@ from kairship.ghippo import access_tokens, bindings, users
 from kairship.ghippo.database import Database
 from kairship.ghippo.database.pulse import wait
 from kairship.ghippo.errors import GhippoError
-from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.identifiers import Now, hashed, now
 from kairship.ghippo.passwords import Passwords, check_policy
 from kairship.process.starting import StartError
 
 _TOKEN = "the first access token"  # noqa: S105 - its name
 _LOOK_AGAIN = 60.0
+_EXTEND_EVERY = 86400.0
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +85,25 @@ async def remove_when_changed(database: Database, password: Path) -> None:
         except OSError as error:
             log.info("the first password was changed; its file may be removed", error=error.strerror)
         return
+
+
+async def keep_token(database: Database, token: Path) -> None:
+    """The first token does not end while its file is there, for the programs that use it cannot ask for another.
+
+    Whoever does not want it any more revokes it, or removes the file.
+    """
+    while token.exists():
+        await extend_token(database, token)
+        await asyncio.sleep(_EXTEND_EVERY)
+
+
+async def extend_token(database: Database, token: Path, *, clock: Now = now) -> None:
+    try:
+        hash_ = hashed(read_handed_over(token))
+        if await database.write(lambda connection: access_tokens.extend(connection, hash_, at=clock())):
+            log.info("the first access token was extended", days=access_tokens.LONGEST)
+    except (GhippoError, StartError) as error:
+        log.warning("the first access token cannot be extended now", error=str(error))
 
 
 def read_handed_over(path: Path) -> str:

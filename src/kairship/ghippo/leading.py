@@ -4,12 +4,21 @@ Every task of it may be stopped at any line and done again by another replica.
 """
 
 import asyncio
+from functools import partial
+
+from prometheus_client import CollectorRegistry
 
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.deliverer import Deliverer
 from kairship.ghippo.plane_webhook import PlaneWebhook
-from kairship.ghippo.registrations import REGISTERED, forget_deleted, registrations_controller
+from kairship.ghippo.registrations import (
+    NAME,
+    REGISTERED,
+    follow_holdings,
+    forget_deleted,
+    registrations_controller,
+)
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.settings import Settings
 from kairship.ghippo.upkeep import Upkeep
@@ -28,7 +37,7 @@ class Duties:
         sealer: Sealer,
         audit: AuditLog,
         *,
-        metrics: Metrics,
+        registry: CollectorRegistry,
     ) -> None:
         self._settings = settings
         self._connection = connection
@@ -36,7 +45,9 @@ class Duties:
         self._sealer = sealer
         self._audit = audit
         self._clock = SystemClock()
-        self.metrics = metrics
+        self.metrics = Metrics(registry)
+        # Made once: leading again must not declare its metrics again.
+        self._deliverer = Deliverer(database, sealer, audit, metrics=registry, authority=settings.webhook_ca)
 
     async def run(self, term: LeaderTerm | None) -> None:
         """Until cancelled. Without a term there is nobody else who could do it."""
@@ -49,7 +60,8 @@ class Duties:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(manager.run())
                 tasks.create_task(forget_deleted(reflector, database, clock=clock))
-                tasks.create_task(Deliverer(database, self._sealer, authority=self._settings.webhook_ca).run())
+                tasks.create_task(self._deliverer.run())
+                tasks.create_task(follow_holdings(reflector, database, partial(manager.add, NAME), clock=clock))
                 tasks.create_task(Upkeep(database, self._audit, audit_days=self._settings.audit_days).run())
                 if self._settings.webhook is not None:
                     webhook = PlaneWebhook(client, database, self._sealer, url=self._settings.webhook)

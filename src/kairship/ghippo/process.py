@@ -29,7 +29,7 @@ from kairship.process.certificates import ServerCertificate
 from kairship.process.logs import log_as_json
 from kairship.process.ops import Ops
 from kairship.process.stopping import until_stopped
-from kairship.reconcile import Elector, Metrics
+from kairship.reconcile import Elector
 from kairship.rpc.registry import Registry
 from kairship.rpc.role_server import RoleServer
 from kairship.rpc.service_tokens import ServiceTokens
@@ -79,7 +79,7 @@ class GlobalManagement:
             providers=ProviderLogin(database, sealer, sign_in, issuers),
             directory=directory,
         )
-        duties = Duties(self._settings, self._connection, database, sealer, audit, metrics=Metrics(self._registry))
+        duties = Duties(self._settings, self._connection, database, sealer, audit, registry=self._registry)
         address = f"{self._settings.host}:{self._settings.port}"
         async with Client(self._connection, user_agent=USER_AGENT) as client:
             tokens = ServiceTokens(client, audience=AUDIENCE, accounts=CALLERS)
@@ -101,6 +101,8 @@ class GlobalManagement:
             tasks.create_task(self._certificate.follow())
             if self._settings.first_password is not None:
                 tasks.create_task(first_run.remove_when_changed(database, self._settings.first_password))
+            if self._settings.first_token is not None:
+                tasks.create_task(first_run.keep_token(database, self._settings.first_token))
             if self._settings.has_replicas:
                 elector = Elector(self._connection, LEASE, metrics=duties.metrics)
                 tasks.create_task(elector.run(duties.run))

@@ -2,10 +2,12 @@
 
 A controller of the reconcile runtime; a key is the name of a registration. Instances are what roles are bound to, by
 their UID. A namespace needs no entry of its own here, because it belongs to an instance that has one; other products
-are told that they are not known yet. `forget_deleted` runs beside it.
+are told that they are not known yet. The status of an instance names what workspaces hold of it. `forget_deleted` and
+`follow_holdings` run beside it.
 """
 
 import functools
+from collections.abc import Callable
 
 import msgspec
 import sqlalchemy as sa
@@ -13,6 +15,7 @@ import structlog
 
 from kairship.ghippo import registry
 from kairship.ghippo.database import Database
+from kairship.ghippo.database.pulse import wait
 from kairship.ghippo.errors import GhippoError
 from kairship.ghippo.identifiers import Now, now
 from kairship.reconcile import (
@@ -40,13 +43,16 @@ from kairship.resources import (
     Writer,
     set_condition,
 )
-from kairship.resources.registration import WorkspaceReference
+from kairship.resources.registration import MOST_NAMESPACES, WorkspaceReference
 
 NAME = Writer.GHIPPO.value.removeprefix("kairship-")
 REGISTRATION = resource_of(REGISTRATIONS)
 _PRODUCT, _INSTANCE, _NAMESPACE = "kairship", "instance", "namespace"
 _AGAIN = 60.0
 _STALE = 0.2
+_PAUSE = 1.0
+_LOOK_EVERY = 5.0
+"""Other replicas change what workspaces hold; what this one changes is noticed at once."""
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +89,35 @@ async def forget_deleted(
         await clock.sleep(jittered(_AGAIN))
 
 
+async def follow_holdings(
+    reflector: Reflector[Registered], database: Database, look_at: Callable[[Key], None], *, clock: Clock
+) -> None:
+    """Until cancelled: the registrations of instances of which workspaces hold something else than before."""
+    known: dict[str, tuple[str, ...]] = {}
+    while True:
+        beat = database.pulse.next()
+        try:
+            held = await database.read(registry.held_namespaces)
+        except GhippoError as error:
+            log.warning("what workspaces hold cannot be read", error=str(error))
+        else:
+            for registration in reflector.store:
+                uid = registration.spec.uid
+                if known.get(uid) != held.get(uid):
+                    for key in own_key(registration):
+                        look_at(key)
+            known = held
+        await clock.sleep(_PAUSE)
+        await wait(beat, _LOOK_EVERY)
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What workspaces hold of a resource."""
+
+    workspace: WorkspaceReference | None = None
+    namespaces: tuple[str, ...] = ()
+
+
 class _Reconciler:
     def __init__(self, reflector: Reflector[Registered], database: Database, wall: Now) -> None:
         self._reflector = reflector
@@ -95,18 +130,21 @@ class _Reconciler:
             await self._forget(key.name)
             return DONE
         spec = registration.spec
-        workspace = None
+        found = _Found()
         if (spec.product, spec.resource_type) == (_PRODUCT, _INSTANCE):
-            workspace = await self._register(spec)
+            found = await self._register(spec)
         known = spec.product == _PRODUCT and spec.resource_type in {_INSTANCE, _NAMESPACE}
-        written = await self._write(context, registration, known=known, workspace=workspace)
+        written = await self._write(context, registration, known=known, found=found)
         return RetryAfter(jittered(_AGAIN) if written else _STALE)
 
-    async def _register(self, spec: RegistrationSpec) -> WorkspaceReference | None:
-        def work(connection: sa.Connection) -> WorkspaceReference | None:
+    async def _register(self, spec: RegistrationSpec) -> _Found:
+        def work(connection: sa.Connection) -> _Found:
             registry.register(connection, name=spec.resource, uid=spec.uid, at=self._now())
-            found = registry.workspace_of(connection, uid=spec.uid)
-            return None if found is None else WorkspaceReference(id=found.id, name=found.name)
+            row = registry.workspace_of(connection, uid=spec.uid)
+            namespaces = registry.held_namespaces(connection, uid=spec.uid).get(spec.uid, ())
+            return _Found(
+                None if row is None else WorkspaceReference(id=row.id, name=row.name), namespaces[:MOST_NAMESPACES]
+            )
 
         return await self._database.write(work)
 
@@ -116,9 +154,7 @@ class _Reconciler:
             name = registration.removeprefix(prefix)
             await self._database.write(functools.partial(registry.unregister_by_name, name=name, at=self._now()))
 
-    async def _write(
-        self, context: Context, registration: Registered, *, known: bool, workspace: WorkspaceReference | None
-    ) -> bool:
+    async def _write(self, context: Context, registration: Registered, *, known: bool, found: _Found) -> bool:
         """Whether the status is written; not if the registration has changed since it was read."""
         read, before = registration.metadata, registration.status
         status = RegistrationStatus(
@@ -133,7 +169,8 @@ class _Reconciler:
                 now=context.clock.wall(),
             ),
             id=registration.spec.uid if known else None,
-            workspace=workspace,
+            workspace=found.workspace,
+            namespaces=found.namespaces,
         )
         if status == before:
             return True

@@ -1,5 +1,6 @@
 """The instances that are registered, so that roles can be bound to them. Functions of a connection."""
 
+from collections import defaultdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -36,6 +37,18 @@ def unregister_by_name(connection: sa.Connection, *, name: str, at: int) -> None
 
 def names(connection: sa.Connection) -> list[str]:
     return list(connection.execute(sa.select(resources.c.name).order_by(resources.c.name)).scalars())
+
+
+def held_namespaces(connection: sa.Connection, *, uid: str | None = None) -> dict[str, tuple[str, ...]]:
+    """By the UIDs of instances: the namespaces of each that workspaces hold, in order. Of all, or of one."""
+    held = workspace_resources.c
+    query = sa.select(held.instance_uid, held.namespace).where(held.namespace != "")
+    if uid is not None:
+        query = query.where(held.instance_uid == uid)
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in connection.execute(query.order_by(held.instance_uid, held.namespace)):
+        found[row.instance_uid].append(row.namespace)
+    return {instance: tuple(namespaces) for instance, namespaces in found.items()}
 
 
 def workspace_of(connection: sa.Connection, *, uid: str) -> sa.Row[Any] | None:

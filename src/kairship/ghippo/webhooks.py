@@ -12,14 +12,17 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.access.delivery import Changes, Delivered, Everything
-from kairship.ghippo.database.schema import effective_bindings, webhooks
+from kairship.access.delivery import LARGEST, Changes, Delivered, Everything
+from kairship.ghippo.database.schema import effective_bindings, refused_bindings, webhooks
 from kairship.ghippo.effective import spec_of
 from kairship.ghippo.errors import Exists, Invalid, NotFound
 from kairship.ghippo.identifiers import new_secret
 from kairship.ghippo.sealing import Sealer
 
 BATCH = 200
+_BYTES = LARGEST // 2
+"""Of bindings in one delivery. A group can have so many members that a few of them fill one."""
+_READ_AT_ONCE = 20
 
 
 def create(connection: sa.Connection, sealer: Sealer, *, name: str, url: str) -> str:
@@ -61,14 +64,14 @@ def check_url(url: str) -> None:
 
 
 def get(connection: sa.Connection, name: str) -> sa.Row[Any]:
-    row = connection.execute(sa.select(webhooks, _pending()).where(webhooks.c.name == name)).first()
+    row = connection.execute(sa.select(webhooks, _pending(), _refused()).where(webhooks.c.name == name)).first()
     if row is None:
         raise NotFound(f"there is no webhook {name}")
     return row
 
 
 def find(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
-    return connection.execute(sa.select(webhooks, _pending()).order_by(webhooks.c.name)).all()
+    return connection.execute(sa.select(webhooks, _pending(), _refused()).order_by(webhooks.c.name)).all()
 
 
 def update(connection: sa.Connection, name: str, *, url: str, disabled: bool) -> None:
@@ -84,26 +87,19 @@ def delete(connection: sa.Connection, name: str) -> None:
 
 def next_changes(connection: sa.Connection, name: str) -> Changes | None:
     """What the receiver has not acknowledged, as much as one delivery takes; None if there is nothing."""
-    rows = connection.execute(
-        sa.select(effective_bindings)
-        .where(effective_bindings.c.sequence > get(connection, name).delivered_sequence)
-        .order_by(effective_bindings.c.sequence)
-        .limit(BATCH)
-    ).all()
-    return Changes(bindings=_delivered(rows)) if rows else None
+    behind = effective_bindings.c.sequence > get(connection, name).delivered_sequence
+    bindings, _ = _batch(
+        connection, sa.select(effective_bindings).where(behind).order_by(effective_bindings.c.sequence)
+    )
+    return Changes(bindings=bindings) if bindings else None
 
 
 def page_of_everything(connection: sa.Connection, *, after: str) -> Everything:
     """Everything behind a name, as much as one delivery takes. Withdrawn bindings are told of as long as we know."""
-    rows = connection.execute(
-        sa.select(effective_bindings)
-        .where(effective_bindings.c.name > after)
-        .order_by(effective_bindings.c.name)
-        .limit(BATCH)
-    ).all()
+    query = sa.select(effective_bindings).where(effective_bindings.c.name > after).order_by(effective_bindings.c.name)
+    bindings, more = _batch(connection, query)
     sequence = connection.execute(sa.select(sa.func.max(effective_bindings.c.sequence))).scalar() or 0
-    upto = rows[-1].name if len(rows) == BATCH else None
-    return Everything(bindings=_delivered(rows), after=after, upto=upto, sequence=sequence)
+    return Everything(bindings=bindings, after=after, upto=bindings[-1].name if more else None, sequence=sequence)
 
 
 def acknowledge(connection: sa.Connection, *, name: str, sequence: int) -> None:
@@ -133,8 +129,22 @@ def _pending() -> sa.Label[int]:
     return sa.select(sa.func.count()).where(behind).correlate(webhooks).scalar_subquery().label("pending")
 
 
-def _delivered(rows: Sequence[sa.Row[Any]]) -> tuple[Delivered, ...]:
-    return tuple(Delivered(name=row.name, spec=spec_of(row)) for row in rows)
+def _refused() -> sa.Label[int]:
+    own = refused_bindings.c.webhook == webhooks.c.name
+    return sa.select(sa.func.count()).where(own).correlate(webhooks).scalar_subquery().label("refused")
+
+
+def _batch(connection: sa.Connection, query: sa.Select[Any]) -> tuple[tuple[Delivered, ...], bool]:
+    """The first of these bindings, as many as one delivery takes, and whether there may be more."""
+    found: list[Delivered] = []
+    size = 0
+    with connection.execute(query.limit(BATCH).execution_options(yield_per=_READ_AT_ONCE)) as rows:
+        for row in rows:
+            size += len(row.spec)
+            if found and size > _BYTES:
+                return tuple(found), True
+            found.append(Delivered(name=row.name, spec=spec_of(row)))
+    return tuple(found), len(found) == BATCH
 
 
 def _is_loopback(host: str) -> bool:

@@ -79,7 +79,7 @@ class Endpoint:
         )
         self._transport: Exchanges = around(transport) if around else transport
         self._owns_transport = True
-        self._addresses = addresses
+        self.addresses = addresses
         self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, once for all identities
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
 
@@ -163,7 +163,7 @@ class Endpoint:
             method,
             path,
             self._headers(headers),
-            addresses=self._addresses,
+            addresses=self.addresses,
             timeout=self._deadline(timeout),
         )
 

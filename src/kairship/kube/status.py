@@ -32,6 +32,9 @@ _BY_CODE: dict[int, type[errors.ApiError]] = {
     504: errors.ServerTimeout,
 }
 _EXCERPT = 500
+# A server that was just started judges by policies before it knows the kinds that they look at, and refuses with 422
+# or 403. Nothing is wrong with the request: the same one is accepted a moment later.
+_CANNOT_JUDGE_YET = "failed to configure policy:"
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -62,6 +65,8 @@ def refusal(
         # Health checks, load balancers and unknown paths answer in plain text.
         answer = _Status(kind="Status", message=bytes(body)[:_EXCERPT].decode("utf-8", "replace").strip())
     code = status or answer.code or 500
+    if _CANNOT_JUDGE_YET in answer.message:
+        code, answer.reason = 503, "ServiceUnavailable"
     details = answer.details or _Details()
     retry_after = _seconds(headers.get("Retry-After"))
     return _type_of(code, answer.reason)(

@@ -10,7 +10,10 @@ from .definition import Column, Definition
 from .documented import Documented, Writer
 from .fields import CustomResource, Fields, always
 from .rule import Rule, immutable
-from .scalars import Count, Identifier, Label, Title, Uid
+from .scalars import Count, Identifier, Label, Title, Uid, unique
+
+MOST_NAMESPACES = 4096
+"""As many fit into an object with room to spare."""
 
 
 class RegistrationReason(Documented):
@@ -100,6 +103,9 @@ class RegistrationStatus(Fields, frozen=True, kw_only=True):
 
     workspace: WorkspaceReference | None = None
     """The workspace that holds the resource."""
+
+    namespaces: Annotated[tuple[Label, ...], unique(max_length=MOST_NAMESPACES)] = ()
+    """Of an instance: those of its namespaces that a workspace holds. They are to be registered too."""
 
 
 class Registration(CustomResource, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ JSON is read and written, how objects of Kubernetes become messages, how descrip
 here does input or output, and all of it is safe to use from several tasks and threads.
 """
 
-from kairship.wire.catalogue import Method, Route, descriptors, internal_methods, methods
+from kairship.wire.catalogue import Download, Method, Route, descriptors, internal_methods, methods
 from kairship.wire.mirroring import Mirror
 from kairship.wire.parameters import Parameter, find_parameter
 from kairship.wire.reading import Reading, UnreadableError, read
@@ -13,6 +13,7 @@ from kairship.wire.validation import violations
 from kairship.wire.writing import write
 
 __all__ = [
+    "Download",
     "Method",
     "Mirror",
     "Parameter",

@@ -17,6 +17,7 @@ from protobuf.wkt.google.protobuf.descriptor_pb import MethodOptions
 from kairship.gen.google.api.annotations_pb import ext_http
 from kairship.gen.google.api.http_pb import HttpRule
 from kairship.gen.kairship.api.v1.access_pb import Scope, ext_filtered, ext_names, ext_permission, ext_scope, ext_strict
+from kairship.gen.kairship.api.v1.download_pb import ext_download
 from kairship.gen.kairship.ghippo.v1alpha1 import (
     audit_pb,
     binding_pb,
@@ -102,6 +103,20 @@ class Route:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Download:
+    """Replies that are one file over REST."""
+
+    media_type: str
+    file_name: str
+    field: str
+    """The field of a reply that has a piece of it."""
+
+    def piece(self, reply: Message[Any]) -> bytes:
+        found: str | bytes = getattr(reply, self.field)
+        return found.encode() if isinstance(found, str) else found
+
+
+@dataclass(frozen=True, kw_only=True)
 class Method:
     service: str
     """Name of the service without its package, as in the OpenAPI document: Instance, Apps …"""
@@ -125,6 +140,8 @@ class Method:
     """Whether it is enough to hold the permission on some part of the scope; the reply tells of such parts only."""
     strict: bool
     """Whether JSON fields that the request does not have are refused, and not only warned about."""
+    download: Download | None = None
+    """Set if the replies are the pieces of a file."""
 
 
 @functools.cache
@@ -175,7 +192,16 @@ def _method(method: DescMethod, *, internal: bool = False) -> Method:
         workspace=_naming(method.input, Scope.WORKSPACE, "workspace") if scope is Scope.WORKSPACE else None,
         filtered=options[ext_filtered],
         strict=options[ext_strict],
+        download=_download(options, method),
     )
+
+
+def _download(options: MethodOptions, method: DescMethod) -> Download | None:
+    found = options[ext_download]
+    if found is None or not found.media_type:
+        return None
+    (field,) = method.output.fields
+    return Download(media_type=found.media_type, file_name=found.file_name, field=field.local_name)
 
 
 def _naming(request: DescMessage, scope: Scope, usual: str) -> str:

@@ -187,3 +187,14 @@ def test_no_network_during_a_build(shell: Shell, tmp_path: Path, monkeypatch: py
     assert "connection refused" in typed.err
     assert "KAIRSHIP_ENGINE_DIR" in typed.err
     assert not (shell.data_dir / "supervisor").exists()
+
+
+@pytest.mark.parametrize("option", ["--trusted-proxy", "--allow-address"])
+def test_what_is_no_network_is_said_at_once(shell: Shell, tmp_path: Path, option: str) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch()
+    needed = ("--kubeconfig", str(kubeconfig), "--audit-dir", str(tmp_path))
+    behind = ("--ghippo", "127.0.0.1:1", "--ghippo-ca", str(kubeconfig), "--ghippo-token", str(kubeconfig))
+    typed = shell("apiserver", *needed, *behind, option, "10.0.0.1/8")
+    assert typed.code != 0
+    assert option in typed.err

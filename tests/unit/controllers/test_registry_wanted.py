@@ -1,35 +1,23 @@
 """What is registered with global management."""
 
 import msgspec
-from support.bindings import bind, on
 
-from kairship.access import Binding, Role
 from kairship.controllers.global_cluster import ObservedInstance
 from kairship.controllers.registry.wanted import held_namespaces, instance_of, registrations
 from kairship.reconcile import Metadata
-from kairship.resources import DriverName, InstanceSpec
-from kairship.resources.access_binding import Origin, OriginKind
+from kairship.resources import DriverName, InstanceSpec, RegistrationStatus
 
 INSTANCE = ObservedInstance(
     metadata=Metadata(name="one", uid="uid-one"), spec=InstanceSpec(driver=DriverName.LOCAL, alias="First")
 )
 
 
-def by_workspace(binding: Binding) -> Binding:
-    binding.spec.origin = Origin(kind=OriginKind.WORKSPACE, id="7")
-    return binding
-
-
-def test_namespaces_that_a_workspace_holds() -> None:
-    bindings = [
-        by_workspace(bind("ann", Role.VIEWER, on("one", "shop"))),
-        by_workspace(bind("ben", Role.VIEWER, on("one", "shop"))),
-        by_workspace(bind("ann", Role.VIEWER, on("one", "gone"), revoked=True)),
-        by_workspace(bind("ann", Role.VIEWER, on("two", "other"))),
-        by_workspace(bind("ann", Role.VIEWER, on("one"))),
-        bind("ann", Role.VIEWER, on("one", "granted-directly")),
-    ]
-    assert held_namespaces(bindings, "uid-one") == {"shop"}
+def test_namespaces_that_a_workspace_holds_of_this_very_instance() -> None:
+    ours = registrations(INSTANCE, (), {})["kairship.instance.one"]
+    status = RegistrationStatus(namespaces=("shop",))
+    assert held_namespaces(ours, status, "uid-one") == {"shop"}
+    assert held_namespaces(ours, status, "uid-of-a-later-one") == frozenset()
+    assert held_namespaces(ours, RegistrationStatus(), "uid-one") == frozenset()
 
 
 def test_an_instance_and_the_namespaces_that_exist() -> None:

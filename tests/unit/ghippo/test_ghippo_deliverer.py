@@ -11,8 +11,18 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from support.our_kinds import until
 
-from kairship.access.delivery import Changes, DeliveryRefusedError, Everything, Receiver
-from kairship.ghippo import bindings, registry, users, webhooks
+from kairship.access.delivery import (
+    LARGEST,
+    Acknowledgement,
+    Changes,
+    DeliveryRefusedError,
+    Everything,
+    Receiver,
+    Refused,
+    encode,
+)
+from kairship.ghippo import bindings, refusals, registry, users, webhooks
+from kairship.ghippo.audit import AuditLog, Filter
 from kairship.ghippo.bindings import Target
 from kairship.ghippo.database import Database, schema
 from kairship.ghippo.deliverer import Deliverer
@@ -34,6 +44,8 @@ class Stored:
         self.answers: list[int] = []
         self.kinds: list[str] = []
         self.refused = 0
+        self.unfit: set[str] = set()
+        """Names of bindings that it can never store."""
         self.news = asyncio.Condition()
 
     async def take(self, request: web.Request) -> web.Response:
@@ -48,11 +60,20 @@ class Stored:
             if status < 300 or status == 599:  # 599: it is stored, and the acknowledgement is lost
                 self.store(delivery)
             self.news.notify_all()
+            refused = tuple(
+                Refused(name=each.name, sequence=each.spec.sequence, reason="it does not fit")
+                for each in delivery.bindings
+                if each.name in self.unfit and not each.spec.revoked
+            )
+        if refused and status == 204:
+            return web.Response(body=encode(Acknowledgement(refused)))
         return web.Response(status=status, headers={"Location": "http://127.0.0.1:1/"} if status == 302 else None)
 
     def store(self, delivery: Changes | Everything) -> None:
         for binding in delivery.bindings:
             known = self.bindings.get(binding.name)
+            if binding.name in self.unfit and not binding.spec.revoked:
+                continue
             if known is None or known[0] < binding.spec.sequence:
                 self.bindings[binding.name] = (binding.spec.sequence, binding.spec.revoked)
         if isinstance(delivery, Everything):
@@ -86,7 +107,7 @@ async def server(stored: Stored) -> AsyncIterator[TestServer]:
 
 @contextlib.asynccontextmanager
 async def delivering(database: Database, sealer: Sealer) -> AsyncIterator[Deliverer]:
-    deliverer = Deliverer(database, sealer, backoff=Backoff(0.02, 0.1))
+    deliverer = Deliverer(database, sealer, AuditLog(sealer), backoff=Backoff(0.02, 0.1))
     running = asyncio.ensure_future(deliverer.run())
     try:
         yield deliverer
@@ -105,6 +126,13 @@ async def ann(ask: Ask) -> str:
 async def give(ask: Ask, user: str, namespace: str) -> str:
     target = Target(kind="Resource", id="uid-east", namespace=namespace)
     return await ask.timed(bindings.create, subject_kind="User", subject_id=user, role="viewer", target=target)
+
+
+async def names_of(ask: Ask, binding: str) -> list[str]:
+    """As receivers know it."""
+    table = schema.effective_bindings
+    query = sa.select(table.c.name).where(table.c.binding_id == binding)
+    return list(await ask(lambda connection: connection.execute(query).scalars().all()))
 
 
 async def subscribe(ask: Ask, sealer: Sealer, stored: Stored, url: str, name: str = "hook") -> None:
@@ -137,6 +165,104 @@ async def test_a_receiver_that_fails_gets_it_again_in_order(
     assert stored.kinds[:4] == ["Changes"] * 4
     [webhook] = await ask(webhooks.find)
     assert (webhook.pending, webhook.problem) == (0, "")
+
+
+async def test_what_can_never_be_stored_is_set_aside_and_told(
+    database: Database, sealer: Sealer, audit: AuditLog, ask: Ask, ann: str, stored: Stored, server: TestServer
+) -> None:
+    unfit, other = await give(ask, ann, "web"), await give(ask, ann, "db")
+    [name] = await names_of(ask, unfit)
+    stored.unfit = {name}
+    await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
+
+    async def told() -> tuple[str, int, int]:
+        entries = await ask(audit.find, Filter(action=refusals.ACTION))
+        return await ask(refusals.problem_of, unfit), (await ask(webhooks.get, "hook")).refused, len(entries)
+
+    async def sent_again() -> None:
+        seen = stored.kinds.count("Everything")
+        await ask(lambda connection: connection.execute(sa.update(schema.webhooks).values(reconciled_at=0)))
+        await stored.until(lambda: stored.kinds.count("Everything") > seen)
+
+        async def settled() -> bool:
+            return bool((await ask(webhooks.get, "hook")).reconciled_at)
+
+        await until(settled, what="the answer is settled")
+
+    async with delivering(database, sealer):
+        await stored.until(lambda: len(stored.live) == 1 and "Everything" in stored.kinds)
+        later = await give(ask, ann, "cache")
+        await stored.until(lambda: len(stored.live) == 2)  # it keeps back nothing that comes later
+        await ask.timed(bindings.delete, other)
+        await stored.until(lambda: len(stored.live) == 1)
+        assert await told() == ("hook cannot store it: it does not fit", 1, 1)
+        assert await ask(refusals.problem_of, later) == ""
+        assert (await ask(webhooks.get, "hook")).problem == ""
+        await sent_again()
+        assert await told() == ("hook cannot store it: it does not fit", 1, 1)  # nothing new: told once
+        stored.unfit = set()
+        await sent_again()
+        assert name in stored.live
+        assert await told() == ("", 0, 1)
+
+
+async def test_a_refused_binding_that_is_withdrawn_is_no_problem_any_more(
+    database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
+) -> None:
+    unfit = await give(ask, ann, "web")
+    stored.unfit = set(await names_of(ask, unfit))
+    await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
+
+    async def refused() -> bool:
+        return bool((await ask(webhooks.get, "hook")).refused)
+
+    async def settled() -> bool:
+        return not (await ask(webhooks.get, "hook")).refused
+
+    async with delivering(database, sealer):
+        await until(refused, what="it is set aside")
+        await ask.timed(bindings.delete, unfit)
+        await until(settled, what="it is forgotten")
+    assert stored.bindings
+
+
+async def test_what_a_receiver_says_of_others_has_no_meaning(
+    ask: Ask, audit: AuditLog, ann: str, sealer: Sealer
+) -> None:
+    """A receiver hears of bindings; it cannot speak of those that it was not sent, nor of other times."""
+    await give(ask, ann, "web")
+    await ask(webhooks.create, sealer, name="hook", url="https://example.com/")
+    changes = await ask(webhooks.next_changes, "hook")
+    assert changes is not None
+    [sent] = changes.bindings
+    for name, sequence in (("b-other", sent.spec.sequence), (sent.name, 5)):
+        invented = Refused(name=name, sequence=sequence, reason="x")
+        new = await ask(refusals.settle, audit, webhook="hook", delivery=changes, refused=[invented], at=1)
+        assert new == []
+    assert await ask(refusals.count, "hook") == 0
+
+
+async def test_deliveries_are_bounded_in_bytes_too(
+    ask: Ask, ann: str, sealer: Sealer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few groups with very many members fill a delivery, and the receiver takes no larger one."""
+    await ask(webhooks.create, sealer, name="hook", url="https://example.com/")
+    for number in range(5):
+        await give(ask, ann, f"n{number}")
+    whole = await ask(webhooks.next_changes, "hook")
+    assert whole is not None
+    one = len(encode(whole)) // 5
+    assert LARGEST >= 2 * webhooks._BYTES
+    monkeypatch.setattr(webhooks, "_BYTES", 2 * one)
+    delivered, position = [], 0
+    while changes := await ask(webhooks.next_changes, "hook"):
+        assert 1 <= len(changes.bindings) <= 2
+        delivered += [each.name for each in changes.bindings]
+        position = changes.bindings[-1].spec.sequence
+        await ask(webhooks.acknowledge, name="hook", sequence=position)
+    assert len(set(delivered)) == 5
+    page = await ask(webhooks.page_of_everything, after="")
+    assert page.upto == page.bindings[-1].name
 
 
 async def test_a_receiver_that_is_down_loses_nothing_and_holds_up_no_other(

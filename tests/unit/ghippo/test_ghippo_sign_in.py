@@ -13,7 +13,7 @@ from kairship.ghippo import access_tokens, device_login, sessions, users
 from kairship.ghippo.audit import AuditLog, Filter
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import Invalid, NotFound, Precondition, Refused, TooMany, Unauthenticated
-from kairship.ghippo.first_run import create_admin, remove_when_changed
+from kairship.ghippo.first_run import create_admin, extend_token, remove_when_changed
 from kairship.ghippo.identifiers import hashed
 from kairship.ghippo.passwords import Passwords, check_policy
 from kairship.ghippo.sign_in import Origin, SignIn
@@ -338,6 +338,34 @@ async def test_the_first_password_is_shown_once_and_must_be_changed(
     await sign_in.change_password("admin", GOOD, "staple battery horse correct", session=session, origin=HERE)
     await asyncio.wait_for(removing, 5)
     assert not password.exists()
+
+
+async def test_the_first_token_lasts_until_it_is_revoked(
+    database: Database, passwords: Passwords, ask: Ask, time: Time, tmp_path: Path
+) -> None:
+    password, token = tmp_path / "password", tmp_path / "token"
+    password.write_text(GOOD)
+    token.write_text("kst_0123456789ab")
+    await create_admin(database, passwords, password=password, token=token, clock=time)
+
+    async def ends_in() -> float | None:
+        found = await ask.timed(access_tokens.find, hashed("kst_0123456789ab"))
+        return None if found is None else (found.expires_at - time()) / 86400
+
+    for _ in range(3):
+        time.pass_(334 * 86400)
+        await extend_token(database, token, clock=time)
+        assert await ends_in() == 31  # it has enough time left
+        time.pass_(2 * 86400)
+        await extend_token(database, token, clock=time)
+        assert await ends_in() == 365
+    found = await ask.timed(access_tokens.find, hashed("kst_0123456789ab"))
+    assert found is not None
+    await ask.timed(access_tokens.revoke, "admin", found.id)
+    await extend_token(database, token, clock=time)
+    assert await ends_in() is None
+    token.unlink()
+    await extend_token(database, token, clock=time)
 
 
 @pytest.mark.parametrize(("content", "error"), [(None, StartError), ("short", StartError), ("admin" * 4, Invalid)])

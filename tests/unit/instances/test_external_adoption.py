@@ -9,6 +9,7 @@ from kairship.controlplane.karmada import KarmadaSettings
 from kairship.instances.drivers import AdoptRefused, DesiredInstance, Driver, DriverError, ExternalDriver, run_steps
 from kairship.instances.drivers.external_identity import api_level, level_of
 from kairship.instances.drivers.external_rights import NEEDED, cluster_role
+from kairship.kube import AddressRule
 
 DESIRED = DesiredInstance("uid", "adopted", KarmadaSettings(version="v1.18.2"))
 
@@ -22,7 +23,7 @@ async def broken_kubeconfig(uid: str) -> bytes:
 
 
 async def test_what_is_its_owners_matter_is_refused() -> None:
-    driver: Driver = ExternalDriver(no_kubeconfig)
+    driver: Driver = ExternalDriver(no_kubeconfig, addresses=AddressRule())
     able = driver.capabilities
     assert not any(
         (able.can_configure, able.can_restart, able.can_upgrade, able.can_backup, able.can_destroy, able.owns_ca)
@@ -39,12 +40,12 @@ async def test_what_is_its_owners_matter_is_refused() -> None:
 
 
 async def test_an_instance_without_its_kubeconfig_can_be_let_go() -> None:
-    driver = ExternalDriver(no_kubeconfig)
+    driver = ExternalDriver(no_kubeconfig, addresses=AddressRule())
     await run_steps(await driver.delete("uid"))
     with pytest.raises(DriverError, match="the Secret of uid is gone"):
         await driver.connection("uid")
     with pytest.raises(AdoptRefused, match="not a kubeconfig"):
-        await ExternalDriver(broken_kubeconfig).connection("uid")
+        await ExternalDriver(broken_kubeconfig, addresses=AddressRule()).connection("uid")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kairship.access import Binding, products
+from kairship.access import products
 from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
 from kairship.controllers.inside import Insides
 from kairship.controllers.registry.wanted import held_namespaces, instance_of, registrations
@@ -77,10 +77,6 @@ def registry_controller(
         if (instance := instance_of(registration.spec)) is not None:
             yield instance_key(instance)
 
-    def of_binding(binding: Binding) -> Iterable[Key]:
-        if binding.spec.scope.namespace is not None and binding.spec.scope.instance is not None:
-            yield instance_key(binding.spec.scope.instance)
-
     return Controller(
         name=NAME,
         watches=(
@@ -88,7 +84,6 @@ def registry_controller(
             Watch(cluster.observed, no_key),
             Watch(known, of_registration),
             _Catalogue(catalogue, _of_product),
-            Watch(cluster.bindings, of_binding),
         ),
         reconcile=registry.reconcile,
         workers=4,
@@ -153,7 +148,8 @@ class Registry:
 
     def _wanted(self, instance: ObservedInstance, existing: Iterable[KnownRegistration]) -> dict[str, RegistrationSpec]:
         inside = self._insides.get(instance.metadata.name)
-        held = held_namespaces(self._cluster.bindings.store, instance.metadata.uid)
+        own_one = self._known.store.get(f"kairship.instance.{instance.metadata.name}")
+        held = held_namespaces(own_one.spec, own_one.status, instance.metadata.uid) if own_one is not None else ()
         if inside is not None:
             namespaces = {each.metadata.name: each.metadata.uid for each in inside.namespaces.store}
         else:

@@ -1,30 +1,20 @@
 """What should be registered with global management: an instance, and those of its namespaces that a workspace holds.
 
-That a workspace holds a namespace shows in the bindings that come of it. Pure functions.
+Which namespaces workspaces hold, global management writes into the status of the instance's registration. Pure.
 """
 
 from collections.abc import Iterable, Mapping
 
-from kairship.access import Binding
 from kairship.controllers.global_cluster import ObservedInstance
-from kairship.resources import RegistrationSpec, ScopeLevel
-from kairship.resources.access_binding import OriginKind
+from kairship.resources import RegistrationSpec, RegistrationStatus
 from kairship.resources.registration import Parent
 
 PRODUCT, INSTANCE, NAMESPACE = "kairship", "instance", "namespace"
 
 
-def held_namespaces(bindings: Iterable[Binding], instance_uid: str) -> frozenset[str]:
-    """The namespaces of an instance that workspaces hold."""
-    return frozenset(
-        scope.namespace
-        for binding in bindings
-        if (scope := binding.spec.scope).level is ScopeLevel.NAMESPACE
-        and scope.instance_uid == instance_uid
-        and scope.namespace is not None
-        and binding.spec.origin.kind in {OriginKind.WORKSPACE, OriginKind.FOLDER}
-        and binding.place is not None
-    )
+def held_namespaces(spec: RegistrationSpec, status: RegistrationStatus, instance_uid: str) -> frozenset[str]:
+    """The namespaces of an instance that workspaces hold, as its registration says; not that of an earlier instance."""
+    return frozenset(status.namespaces) if spec.uid == instance_uid else frozenset()
 
 
 def registrations(

@@ -246,6 +246,17 @@ webhooks = Table(
     _required("problem", Text, server_default=""),
 )
 
+refused_bindings = Table(
+    "refused_bindings",
+    metadata,
+    Column("webhook", ForeignKey("webhooks.name", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(63), primary_key=True),
+    _required("sequence", BigInteger),
+    _required("reason", Text),
+    _required("at", BigInteger),
+    comment="Bindings that a receiver cannot store as they are. They are sent again when they change.",
+)
+
 signing_keys = Table(
     "signing_keys",
     metadata,

@@ -14,7 +14,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.binding_pb import (
     Subject,
     Target,
 )
-from kairship.ghippo import bindings, escalation, roles
+from kairship.ghippo import bindings, escalation, refusals, roles
 from kairship.ghippo.database import Database
 from kairship.ghippo.database.schema import groups, resources, users
 from kairship.ghippo.errors import Invalid
@@ -78,6 +78,7 @@ def _message(connection: sa.Connection, row: sa.Row[Any]) -> Binding:
         role=row.role_id,
         target=target,
         created_at=row.created_at,
+        problem=refusals.problem_of(connection, row.id),
     )
 
 

@@ -29,6 +29,7 @@ def _message(row: sa.Row[Any]) -> Webhook:
         pending=row.pending,
         delivered_sequence=row.delivered_sequence,
         problem=row.problem,
+        refused=row.refused,
     )
 
 

@@ -29,7 +29,16 @@ from kairship.instances.drivers.external_rights import NEEDED
 from kairship.instances.drivers.steps import Step
 from kairship.instances.pool_sources import connection_from
 from kairship.instances.rights import missing_rights
-from kairship.kube import Client, ConfigError, Connection, Forbidden, TransportError, Unauthorized
+from kairship.kube import (
+    AddressRefused,
+    AddressRule,
+    Client,
+    ConfigError,
+    Connection,
+    Forbidden,
+    TransportError,
+    Unauthorized,
+)
 
 KubeconfigSource = Callable[[str], Awaitable[bytes]]
 """Gives the kubeconfig of the instance with this UID. Raises ``DriverError`` when there is none."""
@@ -46,8 +55,10 @@ class ExternalDriver:
         can_configure=False, can_restart=False, can_upgrade=False, can_backup=False, can_destroy=False, owns_ca=False
     )
 
-    def __init__(self, kubeconfig_of: KubeconfigSource) -> None:
+    def __init__(self, kubeconfig_of: KubeconfigSource, *, addresses: AddressRule) -> None:
+        """`addresses` says where a Karmada may be, whatever a kubeconfig names."""
         self._kubeconfig_of = kubeconfig_of
+        self._addresses = addresses
 
     def versions(self) -> Sequence[str]:
         return ()
@@ -98,12 +109,16 @@ class ExternalDriver:
 
     @asynccontextmanager
     async def _client(self, uid: str) -> AsyncIterator[Client]:
-        async with Client(await self.connection(uid), max_connections=8, timeout=TIMEOUT) as client:
+        connection = await self.connection(uid)
+        async with Client(connection, max_connections=8, timeout=TIMEOUT, addresses=self._addresses) as client:
             yield client
 
     async def _reach(self, uid: str) -> None:
         async with self._client(uid) as client:
-            await client.version()
+            try:
+                await client.version()
+            except AddressRefused as error:
+                raise AdoptRefused(str(error)) from error
 
     async def _recognise(self, uid: str) -> None:
         async with self._client(uid) as client:

@@ -10,7 +10,7 @@ import base64
 from kairship.instances.drivers.driver import DriverError
 from kairship.instances.drivers.waiting import until
 from kairship.instances.membership.manifests import apply, manifest
-from kairship.kube import Client, Connection, NotFound, Object, Resource, kinds
+from kairship.kube import AddressRule, Client, Connection, NotFound, Object, Resource, kinds
 
 NAMESPACE = "karmada-cluster"
 IMPERSONATOR = "karmada-impersonator"
@@ -105,13 +105,15 @@ async def token(member: Client, account: str, *, edition: str = "") -> str:
     return found
 
 
-async def verify(reached_at: Connection, token: str, its_identity: str | None = None) -> None:
+async def verify(
+    reached_at: Connection, token: str, its_identity: str | None = None, *, addresses: AddressRule | None
+) -> None:
     """That the member accepts a token at this address, and with an identity that it is that member. Raises if not."""
     plain = base64.b64decode(token).decode()
     connection = Connection(
         server=reached_at.server, ca=reached_at.ca, tls_server_name=reached_at.tls_server_name, token=plain
     )
-    async with Client(connection, timeout=VERIFIED_WITHIN, max_connections=1) as client:
+    async with Client(connection, timeout=VERIFIED_WITHIN, max_connections=1, addresses=addresses) as client:
         if its_identity is None:
             await client.create(_SELF, {})
         elif await identity(client) != its_identity:

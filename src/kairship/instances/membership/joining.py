@@ -58,7 +58,10 @@ async def join(*, instance: Client, member: Client, reached_at: Connection, want
         account.token(member, account.account_of(wanted.name), edition=edition),
         account.token(member, IMPERSONATOR, edition=edition),
     )
-    await asyncio.gather(account.verify(reached_at, token, its_identity), account.verify(reached_at, impersonator))
+    await asyncio.gather(
+        account.verify(reached_at, token, its_identity, addresses=member.addresses),
+        account.verify(reached_at, impersonator, addresses=member.addresses),
+    )
 
     await apply(instance, manifest("v1", "Namespace", NAMESPACE))
     authority = base64.b64encode(reached_at.ca or b"").decode()

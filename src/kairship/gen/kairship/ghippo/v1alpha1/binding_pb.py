@@ -202,7 +202,7 @@ class Target(Message[_TargetFields]):
         WORKSPACE = 3
         RESOURCE = 4
 
-_BindingFields: TypeAlias = Literal["id", "subject", "role", "target", "created_at"]
+_BindingFields: TypeAlias = Literal["id", "subject", "role", "target", "created_at", "problem"]
 
 class Binding(Message[_BindingFields]):
     """
@@ -235,9 +235,15 @@ class Binding(Message[_BindingFields]):
             ```proto
             int64 created_at = 5;
             ```
+        problem:
+            Why it is not in effect everywhere: who cannot store it, and why. Empty if there is no such thing.
+
+            ```proto
+            string problem = 6;
+            ```
     """
 
-    __slots__ = ("id", "subject", "role", "target", "created_at")
+    __slots__ = ("id", "subject", "role", "target", "created_at", "problem")
 
     if TYPE_CHECKING:
 
@@ -249,6 +255,7 @@ class Binding(Message[_BindingFields]):
             role: str = "",
             target: Target | None = None,
             created_at: int = 0,
+            problem: str = "",
         ) -> None:
             pass
 
@@ -257,6 +264,7 @@ class Binding(Message[_BindingFields]):
         role: str
         target: Target | None
         created_at: int
+        problem: str
 
 _ListBindingsRequestFields: TypeAlias = Literal["page", "page_size", "search", "subject"]
 
@@ -426,7 +434,7 @@ class DeleteBindingRequest(Message[_DeleteBindingRequestFields]):
 
 
 _DESC = file_desc(
-    b'\n&kairship/ghippo/v1alpha1/binding.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a"kairship/types/v1alpha1/list.proto"\xbe\x01\n\x07Subject\x12G\n\x04kind\x18\x01 \x01(\x0e2&.kairship.ghippo.v1alpha1.Subject.KindR\x04kindB\x0b\xbaH\x08\xc8\x01\x01\x82\x01\x02\x10\x01\x12\x19\n\x02id\x18\x02 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x01\x12\x1c\n\x04name\x18\x03 \x01(\tR\x04nameB\x08\xbaH\x05r\x03\x18\x80\x01"1\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x08\n\x04USER\x10\x01\x12\t\n\x05GROUP\x10\x02"\x94\x02\n\x06Target\x12F\n\x04kind\x18\x01 \x01(\x0e2%.kairship.ghippo.v1alpha1.Target.KindR\x04kindB\x0b\xbaH\x08\xc8\x01\x01\x82\x01\x02\x10\x01\x12!\n\x02id\x18\x02 \x01(\tR\x02idB\x11\xbaH\x0er\x0c\x18\n2\x08^[0-9]*$\x12#\n\x08instance\x18\x03 \x01(\tR\x08instanceB\x07\xbaH\x04r\x02\x18?\x12%\n\tnamespace\x18\x04 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?"S\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0c\n\x08PLATFORM\x10\x01\x12\n\n\x06FOLDER\x10\x02\x12\r\n\tWORKSPACE\x10\x03\x12\x0c\n\x08RESOURCE\x10\x04"\xc3\x01\n\x07Binding\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12;\n\x07subject\x18\x02 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subject\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x128\n\x06target\x18\x04 \x01(\x0b2 .kairship.ghippo.v1alpha1.TargetR\x06target\x12\x1d\n\ncreated_at\x18\x05 \x01(\x03R\tcreatedAt"\xa7\x01\n\x13ListBindingsRequest\x12\x1b\n\x04page\x18\x01 \x01(\x05R\x04pageB\x07\xbaH\x04\x1a\x02(\x00\x12-\n\tpage_size\x18\x02 \x01(\x05R\x08pageSizeB\x10\xbaH\r\x1a\x0b(\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12 \n\x06search\x18\x03 \x01(\tR\x06searchB\x08\xbaH\x05r\x03\x18\x80\x01\x12"\n\x07subject\x18\x04 \x01(\tR\x07subjectB\x08\xbaH\x05r\x03\x18\x80\x01"\x94\x01\n\x14ListBindingsResponse\x127\n\x05items\x18\x01 \x03(\x0b2!.kairship.ghippo.v1alpha1.BindingR\x05items\x12C\n\npagination\x18\x02 \x01(\x0b2#.kairship.types.v1alpha1.PaginationR\npagination"\xbc\x01\n\x14CreateBindingRequest\x12C\n\x07subject\x18\x01 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subjectB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\x04role\x18\x02 \x01(\tR\x04roleB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12@\n\x06target\x18\x03 \x01(\x0b2 .kairship.ghippo.v1alpha1.TargetR\x06targetB\x06\xbaH\x03\xc8\x01\x01"1\n\x14DeleteBindingRequest\x12\x19\n\x02id\x18\x01 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x012\xa5\x04\n\x08Bindings\x12\xb7\x01\n\x0cListBindings\x12-.kairship.ghippo.v1alpha1.ListBindingsRequest\x1a..kairship.ghippo.v1alpha1.ListBindingsResponse"H\x8a\xce\x18\x13ghippo.bindings.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02#\x12!/apis/ghippo.io/v1alpha1/bindings\x12\xb2\x01\n\rCreateBinding\x12..kairship.ghippo.v1alpha1.CreateBindingRequest\x1a!.kairship.ghippo.v1alpha1.Binding"N\x8a\xce\x18\x16ghippo.bindings.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02&:\x01*"!/apis/ghippo.io/v1alpha1/bindings\x12\xa9\x01\n\rDeleteBinding\x12..kairship.ghippo.v1alpha1.DeleteBindingRequest\x1a\x16.google.protobuf.Empty"P\x8a\xce\x18\x16ghippo.bindings.delete\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02(*&/apis/ghippo.io/v1alpha1/bindings/{id}b\x06proto3',
+    b'\n&kairship/ghippo/v1alpha1/binding.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a"kairship/types/v1alpha1/list.proto"\xbe\x01\n\x07Subject\x12G\n\x04kind\x18\x01 \x01(\x0e2&.kairship.ghippo.v1alpha1.Subject.KindR\x04kindB\x0b\xbaH\x08\xc8\x01\x01\x82\x01\x02\x10\x01\x12\x19\n\x02id\x18\x02 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x01\x12\x1c\n\x04name\x18\x03 \x01(\tR\x04nameB\x08\xbaH\x05r\x03\x18\x80\x01"1\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x08\n\x04USER\x10\x01\x12\t\n\x05GROUP\x10\x02"\x94\x02\n\x06Target\x12F\n\x04kind\x18\x01 \x01(\x0e2%.kairship.ghippo.v1alpha1.Target.KindR\x04kindB\x0b\xbaH\x08\xc8\x01\x01\x82\x01\x02\x10\x01\x12!\n\x02id\x18\x02 \x01(\tR\x02idB\x11\xbaH\x0er\x0c\x18\n2\x08^[0-9]*$\x12#\n\x08instance\x18\x03 \x01(\tR\x08instanceB\x07\xbaH\x04r\x02\x18?\x12%\n\tnamespace\x18\x04 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?"S\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0c\n\x08PLATFORM\x10\x01\x12\n\n\x06FOLDER\x10\x02\x12\r\n\tWORKSPACE\x10\x03\x12\x0c\n\x08RESOURCE\x10\x04"\xdd\x01\n\x07Binding\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12;\n\x07subject\x18\x02 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subject\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x128\n\x06target\x18\x04 \x01(\x0b2 .kairship.ghippo.v1alpha1.TargetR\x06target\x12\x1d\n\ncreated_at\x18\x05 \x01(\x03R\tcreatedAt\x12\x18\n\x07problem\x18\x06 \x01(\tR\x07problem"\xa7\x01\n\x13ListBindingsRequest\x12\x1b\n\x04page\x18\x01 \x01(\x05R\x04pageB\x07\xbaH\x04\x1a\x02(\x00\x12-\n\tpage_size\x18\x02 \x01(\x05R\x08pageSizeB\x10\xbaH\r\x1a\x0b(\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12 \n\x06search\x18\x03 \x01(\tR\x06searchB\x08\xbaH\x05r\x03\x18\x80\x01\x12"\n\x07subject\x18\x04 \x01(\tR\x07subjectB\x08\xbaH\x05r\x03\x18\x80\x01"\x94\x01\n\x14ListBindingsResponse\x127\n\x05items\x18\x01 \x03(\x0b2!.kairship.ghippo.v1alpha1.BindingR\x05items\x12C\n\npagination\x18\x02 \x01(\x0b2#.kairship.types.v1alpha1.PaginationR\npagination"\xbc\x01\n\x14CreateBindingRequest\x12C\n\x07subject\x18\x01 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subjectB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\x04role\x18\x02 \x01(\tR\x04roleB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12@\n\x06target\x18\x03 \x01(\x0b2 .kairship.ghippo.v1alpha1.TargetR\x06targetB\x06\xbaH\x03\xc8\x01\x01"1\n\x14DeleteBindingRequest\x12\x19\n\x02id\x18\x01 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x012\xa5\x04\n\x08Bindings\x12\xb7\x01\n\x0cListBindings\x12-.kairship.ghippo.v1alpha1.ListBindingsRequest\x1a..kairship.ghippo.v1alpha1.ListBindingsResponse"H\x8a\xce\x18\x13ghippo.bindings.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02#\x12!/apis/ghippo.io/v1alpha1/bindings\x12\xb2\x01\n\rCreateBinding\x12..kairship.ghippo.v1alpha1.CreateBindingRequest\x1a!.kairship.ghippo.v1alpha1.Binding"N\x8a\xce\x18\x16ghippo.bindings.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02&:\x01*"!/apis/ghippo.io/v1alpha1/bindings\x12\xa9\x01\n\rDeleteBinding\x12..kairship.ghippo.v1alpha1.DeleteBindingRequest\x1a\x16.google.protobuf.Empty"P\x8a\xce\x18\x16ghippo.bindings.delete\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02(*&/apis/ghippo.io/v1alpha1/bindings/{id}b\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),

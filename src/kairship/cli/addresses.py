@@ -1,0 +1,25 @@
+"""The option `--allow-address` of every role that connects to servers which somebody else has named."""
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from kairship.kube import AddressRule
+
+AllowAddress: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A network in which clusters may be although it is loopback, link-local or special; repeatable.",
+        envvar="KAIRSHIP_ALLOW_ADDRESSES",
+    ),
+]
+
+
+def address_rule(allowed: list[str] | None) -> "AddressRule":
+    from kairship.kube import AddressRule
+
+    try:
+        return AddressRule.allowing(allowed or ())
+    except ValueError as error:
+        raise typer.BadParameter(f"--allow-address: {error}") from None

@@ -1,0 +1,44 @@
+"""A namespace that a workspace holds is registered with global management, whether or not anybody has a role there."""
+
+import uuid
+
+from support.entrance_process import entrance_of
+from support.our_kinds import SERVED
+from support.people import People, within
+
+from kairship.embedded import EmbeddedPlane
+from kairship.kube import Client, NotFound, kinds
+
+SHOWN_WITHIN = 30.0  # a second on a machine with nothing else to do
+
+
+async def test_a_held_namespace_is_registered_and_let_go(plane: EmbeddedPlane) -> None:
+    name = f"held-{uuid.uuid4().hex[:6]}"
+    async with (
+        entrance_of(plane) as admin,
+        Client(await plane.global_connection()) as world,
+        Client(await plane.instance_connection()) as inside,
+    ):
+        people = People(admin)
+
+        async def registered() -> bool:
+            try:
+                found = await world.get(SERVED["Registration"], f"kairship.namespace.demo.{name}")
+            except NotFound:
+                return False
+            return bool(found["spec"]["uid"] == namespace["metadata"]["uid"])
+
+        async def not_registered() -> bool:
+            return not await registered()
+
+        namespace = await inside.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+        workspace = await people.do("POST", "workspaces", {"name": name})
+        path = f"workspaces/{workspace['id']}/resources"
+        held = await people.do("POST", path, {"instance": "demo", "namespace": name})
+        await within(registered, seconds=SHOWN_WITHIN)
+        await world.delete(SERVED["Registration"], f"kairship.namespace.demo.{name}")
+        await within(registered, seconds=SHOWN_WITHIN)
+        await people.do("DELETE", f"{path}/{held['id']}")
+        await within(not_registered, seconds=SHOWN_WITHIN)
+        await people.do("DELETE", f"workspaces/{workspace['id']}")
+        await inside.delete(kinds.NAMESPACES, name)

@@ -1,0 +1,294 @@
+"""The running plane as everybody: every route, every gRPC method, and the native proxy with every verb.
+
+Whoever is to be refused is refused, in exactly the way that the declarations say. Of what somebody may do only reads
+are done, for all of it happens: that whoever may do something is admitted is shown in `test_walk` and in
+`test_walk_proxy`, where nothing is behind the gate.
+"""
+
+import asyncio
+import hashlib
+import itertools
+import json
+import secrets
+import sqlite3
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import pytest
+import pytest_asyncio
+from support.entrance import BASE, Client
+from support.entrance_process import connected, entrance_process
+from support.ghippo_process import ghippo_of
+from support.our_kinds import SERVED
+from support.people import GHIPPO, People, register, within
+from support.services import discard
+
+from kairship.access import Role
+from kairship.embedded import EmbeddedPlane
+from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.kube import Client as KubeClient
+from kairship.kube import kinds
+
+from . import test_walk_proxy as proxy
+from .test_walk import ADMITTED, AT_ONCE, CODES, FORBIDDEN, HIDDEN, UNKNOWN, Asking, Place, Somebody, expected
+from .test_walk import askings as all_askings
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
+
+MEMBER = "frankfurt"
+ROLES = {"viewer": Role.VIEWER, "editor": Role.EDITOR, "admin": Role.ADMIN}
+ENDED = ("expired", "revoked", "disabled", "signed out")
+_DONE = 200
+
+
+class FromAnywhere(Client):
+    """Each request comes from another address: what one address may try is bounded, and shown elsewhere."""
+
+    _numbers = itertools.count(1)
+
+    def named(self, token: str) -> "FromAnywhere":
+        return FromAnywhere(self.rest, self.channel, token)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        number = next(self._numbers)
+        return super().headers | {"X-Forwarded-For": f"198.18.{number >> 8 & 255}.{number & 255}"}
+
+
+@dataclass(frozen=True)
+class Running:
+    people: People
+    callers: dict[str, Client]
+    """By what they are. Those of another instance have the role there, and none here."""
+    namespace: str
+    other: str
+    """Another instance."""
+
+    @property
+    def here(self) -> Place:
+        return Place(instance="demo", namespace=self.namespace)
+
+    def is_(self, name: str) -> Somebody:
+        role, elsewhere, _ = name.partition(" of another")
+        return Somebody(ROLES[role], self.other if elsewhere else "demo") if role in ROLES else Somebody()
+
+
+async def ended(plane: EmbeddedPlane, people: People) -> AsyncIterator[tuple[str, str]]:
+    """Credentials that were good once: how they ended, and what is shown."""
+    ann, bob, eve = [await people.person(name) for name in ("revoked", "disabled", "out")]
+    for person in (ann, bob, eve):
+        await people.bind(person, "admin", instance="demo")
+    tokens = f"{GHIPPO}/current-user/access-tokens"
+    made = (await ann.client.request("POST", tokens, {"name": "ci", "days": 1})).json
+    listed = (await ann.get(tokens)).json["items"]
+    yield "revoked", made["token"]
+    assert (await ann.client.request("DELETE", f"{tokens}/{listed[0]['id']}")).status == 200
+    yield "disabled", _shown(bob.client)
+    await people.do("PUT", f"users/{bob.id}", {"disabled": True})
+    yield "signed out", _shown(eve.client)
+    assert (await eve.client.request("POST", f"{GHIPPO}/logout", {})).status == 200
+    yield "expired", about_to_end(plane, ann.id)
+
+
+def _shown(client: Client) -> str:
+    return client.headers["Authorization"].removeprefix("Bearer ")
+
+
+def about_to_end(plane: EmbeddedPlane, user: str) -> str:
+    """An access token of which two seconds are left: none is made for less than a day."""
+    token = f"kst_{secrets.token_urlsafe(24)}"
+    row = (f"t-{uuid.uuid4().hex}", user, hashlib.sha256(token.encode()).digest(), "", "ends", int(time.time()))
+    with closing(sqlite3.connect(plane.home.ghippo / "ghippo.db", timeout=30)) as database, database:
+        database.execute(
+            "INSERT INTO access_tokens (id, user_id, hash, hint, name, created_at, expires_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*row, row[-1] + 2),
+        )
+    return token
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane_as_everybody(plane: EmbeddedPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    connection = await plane.global_connection()
+    folder = tmp_path_factory.mktemp("walk")
+    own = uuid.uuid4().hex[:6]
+    other, namespace = f"walk-{own}", f"walk-{own}"
+    trusting = ("--trusted-proxy", "127.0.0.1")
+    async with (
+        KubeClient(connection) as world,
+        KubeClient(await plane.instance_connection()) as instance,
+        entrance_process(connection, folder, ghippo=await ghippo_of(plane), more=trusting) as entrance,
+        connected(
+            entrance.rest_url, entrance.grpc_address, ca=entrance.authority.certificate, token=entrance.token
+        ) as admin,
+    ):
+        await world.create(SERVED["Instance"], {"metadata": {"name": other}, "spec": {"driver": "operator"}})
+        await instance.create(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+        for name in ("demo", other):
+            await register(world, name)
+        people = People(FromAnywhere(admin.rest, admin.channel, entrance.token))
+        callers: dict[str, Client] = {"anonymous": people.admin.named("")}
+        callers["nobody"] = (await people.person("nobody")).client
+        for role, place in itertools.product(ROLES, ("", " of another")):
+            person = await people.person(f"{role}{place.replace(' ', '-')}")
+            await people.bind(person, role, instance=other if place else "demo")
+            callers[role + place] = person.client
+        async for how, token in ended(plane, people):
+            callers[how] = people.admin.named(token)
+            await within(lambda how=how: _is(callers[how], 200), seconds=10)  # type: ignore[misc]
+        for how in ENDED:
+            await within(lambda how=how: _is(callers[how], 401), seconds=10)  # type: ignore[misc]
+        yield Running(people, callers, namespace, other)
+        await people.clear_away()
+        await instance.delete(kinds.NAMESPACES, namespace)
+        await discard(world, other)
+
+
+async def _is(client: Client, status: int) -> bool:
+    """Of what everybody with a role on the demo instance may see."""
+    return (await client.request("GET", f"{BASE}/instances/demo")).status == status
+
+
+EVERYBODY = (
+    "anonymous",
+    "nobody",
+    *(f"{role}{place}" for role, place in itertools.product(ROLES, ("", " of another"))),
+    *ENDED,
+)
+
+
+def is_known(name: str) -> bool:
+    return name != "anonymous" and name not in ENDED
+
+
+async def statuses(asking: Asking, client: Client) -> set[int]:
+    """Over REST and over gRPC."""
+    call: Any = client.channel.unary_stream(asking.method.path)
+    request = asking.method.request(**asking.values).to_binary()
+    try:
+        await call(request, metadata=client.metadata, timeout=30).read()
+        over_grpc = _DONE
+    except grpc.aio.AioRpcError as error:
+        over_grpc = CODES.get(error.code(), -1)
+    return {over_grpc, *(status for status, _ in await asking.over_rest(client))}
+
+
+def harmless(asking: Asking) -> bool:
+    method = asking.method
+    return method.permission.endswith(".get") and not method.streams and method.routes[0].verb == "GET"
+
+
+@pytest.mark.parametrize("name", EVERYBODY)
+async def test_every_method(plane_as_everybody: Running, name: str) -> None:
+    client, who = plane_as_everybody.callers[name], plane_as_everybody.is_(name)
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(asking: Asking) -> str:
+        wanted = expected(who, asking.method, asking.place) if is_known(name) else UNKNOWN
+        if wanted == ADMITTED and not harmless(asking):
+            return ""
+        async with room:
+            found = await statuses(asking, client)
+        right = not found & {UNKNOWN, FORBIDDEN} if wanted == ADMITTED else found == {wanted}
+        return "" if right else f"{asking.method.path} {asking.place}: {found}, not {wanted}"
+
+    places = (plane_as_everybody.here, Place(instance=f"{plane_as_everybody.other}-not", workspace="0"))
+    askings = [each for place in places for each in all_askings(place) if each.method.scope is not Scope.ANYBODY]
+    found = await asyncio.gather(*(one(asking) for asking in askings))
+    assert [line for line in found if line] == []
+
+
+def requests(namespace: str) -> Iterable[tuple[str, str, str, Role | None, str, str]]:
+    """Of the proxy: group, resource, place, the least role that may, method and path."""
+    for (group, resource, part, reader, writer), place in itertools.product(
+        proxy.KINDS, (namespace, "karmada-cluster", "")
+    ):
+        for verb in (*proxy.READ, *proxy.WRITE):
+            least = reader if verb in proxy.READ else writer
+            yield group, resource, place, least, *request(group, resource, part, place, verb)
+    for (group, resource, part, verb), least in proxy.PARTS.items():
+        place = "" if resource == "nodes" else namespace
+        yield group, resource, place, least, *request(group, resource, part, place, verb)
+
+
+def request(group: str, resource: str, part: str, namespace: str, verb: str) -> tuple[str, str]:
+    path = f"/apis/{group}/v1alpha1" if group.endswith("karmada.io") else f"/apis/{group}/v1" if group else "/api/v1"
+    path += f"/namespaces/{namespace}/{resource}" if namespace else f"/{resource}"
+    named = f"{path}/walk-nobody{f'/{part}' if part else ''}"
+    match verb:
+        case "list":
+            return "GET", named if part else path
+        case "watch":
+            return "GET", f"{named if part else path}?watch=true&timeoutSeconds=1"
+        case "create":
+            return "POST", f"{named if part else path}?dryRun=All"
+        case "deletecollection":
+            return "DELETE", f"{named if part else path}?dryRun=All&labelSelector=walk%3Dnobody"
+        case "get":
+            return "GET", named
+        case _:
+            return {"update": "PUT", "patch": "PATCH", "delete": "DELETE"}[verb], f"{named}?dryRun=All"
+
+
+def exists_not(group: str, way: str) -> bool:
+    return group in {"example.org", "unknown"} or ("/clusters/" in way and group.endswith(".karmada.io"))
+
+
+async def through(client: Client, method: str, way: str, path: str) -> tuple[int, str]:
+    if "/clusters/" in way:  # Karmada's way to a member knows no dry runs; nothing of this name is there anyway
+        path = path.replace("dryRun=All&", "").removesuffix("?dryRun=All")
+    body = None if method in ("GET", "DELETE") else b"{}"
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    headers = client.headers | {"Content-Type": kind}
+    async with client.rest.request(method, f"{BASE}/instances/{way}{path}", data=body, headers=headers) as reply:
+        return reply.status, await reply.text() if reply.status >= 400 else ""
+
+
+@pytest.mark.parametrize("name", EVERYBODY)
+@pytest.mark.parametrize("way", ["demo/proxy", f"demo/clusters/{MEMBER}/proxy"], ids=["instance", "member"])
+async def test_every_verb_of_the_proxy(plane_as_everybody: Running, name: str, way: str) -> None:
+    client, who = plane_as_everybody.callers[name], plane_as_everybody.is_(name)
+    namespace = plane_as_everybody.namespace
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def sees() -> bool:
+        return (await through(client, "GET", way, f"/api/v1/namespaces/{namespace}/configmaps"))[0] == 200
+
+    if who.instance == "demo" and is_known(name):
+        await within(sees, seconds=30)  # the rights have arrived there
+
+    async def one(group: str, resource: str, place: str, least: Role | None, method: str, path: str) -> str:
+        outcome = proxy.expected(who, resource, place, least, here="demo") if is_known(name) else "unknown"
+        if outcome == proxy.GRANTED and (exists_not(group, way) or (method != "GET" and not place)):
+            return ""  # what is not there nobody has a right to; and writes are granted namespace by namespace
+        async with room:
+            status, said = await through(client, method, way, path)
+        match outcome:
+            case "unknown":
+                right = status == UNKNOWN
+            case proxy.HIDDEN:
+                right = status == HIDDEN and "there is no instance demo" in said
+            case proxy.GRANTED:
+                right = status not in (UNKNOWN, FORBIDDEN) and "there is no instance" not in said
+            case _:
+                right = status == FORBIDDEN
+        return "" if right else f"{method} {path}: {status}, not {outcome}: {said[:200]}"
+
+    asked = requests(namespace)
+    found = await asyncio.gather(*(one(*each) for each in asked))
+    assert [line for line in found if line] == []
+
+
+async def test_verbs_that_are_none_of_http(plane_as_everybody: Running) -> None:
+    """RBAC knows verbs by which somebody becomes somebody else. None of them is a request."""
+    path = f"{BASE}/instances/demo/proxy/api/v1/users/admin"
+    for method, name in itertools.product(("IMPERSONATE", "BIND", "ESCALATE", "USE"), ("admin", "nobody")):
+        client = plane_as_everybody.callers[name]
+        async with client.rest.request(method, path, headers=client.headers) as reply:
+            assert reply.status in (400, 403, 404, 405), await reply.text()
+            assert json.loads(await reply.text())["code"]

@@ -1,0 +1,42 @@
+"""Processes of a plane, ended by SIGKILL. Their supervisor starts them again."""
+
+import os
+import random
+import signal
+from contextlib import suppress
+
+import psutil
+
+from kairship.embedded import EmbeddedPlane, roles
+
+WORKER = "a worker of the apiserver"
+OWN = (roles.APISERVER, roles.CONTROLLER_MANAGER, roles.KPANDA, roles.GHIPPO, roles.TOKEN_KEEPER, WORKER)
+"""The plane's own processes."""
+UNDERNEATH = ("global/kube-apiserver", "global/etcd")
+INSIDE = ("etcd", "kube-apiserver", "karmada-aggregated-apiserver", "karmada-controller-manager", "karmada-webhook")
+"""Components of an instance."""
+
+
+def choose(chance: random.Random, instance: str) -> str:
+    """Most often one of our own, now and then one of the instance, seldom what everything stands on."""
+    kind = chance.choices((OWN, INSIDE, UNDERNEATH), weights=(6, 3, 1))[0]
+    name = chance.choice(kind)
+    return f"instance-{instance}/{name}" if kind is INSIDE else name
+
+
+async def kill(plane: EmbeddedPlane, name: str) -> bool:
+    """Whether there was such a process."""
+    statuses = await plane.supervisor.status(roles.APISERVER if name == WORKER else name)
+    pids = [status.pid for status in statuses if status.pid is not None]
+    if name == WORKER:
+        pids = [child.pid for pid in pids for child in _children(pid)][:1]
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(pids)
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process(pid).children()
+    return []

@@ -1,0 +1,29 @@
+"""What a refusal of the server stands for."""
+
+import json
+
+import pytest
+
+from kairship.kube import ApiError, Forbidden, Invalid, Unavailable
+from kairship.kube.status import refusal
+
+POLICY = "clusters \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: "
+
+
+def refused(code: int, reason: str, message: str) -> ApiError:
+    body = json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message}).encode()
+    return refusal(status=code, body=body, headers={}, call="DELETE clusters", server="here")
+
+
+@pytest.mark.parametrize(("code", "reason"), [(422, "Invalid"), (403, "Forbidden")])
+def test_a_server_that_cannot_judge_by_a_policy_yet_is_asked_again(code: int, reason: str) -> None:
+    """Seen after a restart of the API server: the kind that the policy looks at is not known to it yet."""
+    unready = "failed to configure policy: failed to find resource referenced by paramKind: 'kairship.io/v1alpha1'"
+    error = refused(code, reason, POLICY + unready)
+    assert isinstance(error, Unavailable)
+    assert error.retryable
+
+
+def test_what_a_policy_denies_stays_denied() -> None:
+    assert isinstance(refused(403, "Forbidden", POLICY + "it has joined clusters"), Forbidden)
+    assert isinstance(refused(422, "Invalid", POLICY + "it has joined clusters"), Invalid)
