@@ -144,7 +144,7 @@ async def test_an_instance_that_does_not_answer_slows_nobody_else(entrance: Clie
     await relay.heal()
     relay.reset()  # what hung in there comes to its end
     async with asyncio.timeout(30):
-        while (await get(entrance, "ann", "quiet")).status != 200:
+        while (await get(entrance, "ann", "quiet")).status != 200:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.2)
     await timed(lambda: get(entrance, "bob", "quiet"), 10)
 
