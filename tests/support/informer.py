@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kairship.kube import Resource
+from kairship.kube import Connection, Resource
 from support import go_programs
 
 
@@ -62,18 +62,12 @@ class Informer:
 
 @asynccontextmanager
 async def informer(
-    binary: Path, url: str, resource: Resource, folder: Path, *, namespace: str = ""
+    binary: Path, server: str | Connection, resource: Resource, folder: Path, *, namespace: str = ""
 ) -> AsyncIterator[Informer]:
+    """At a server that asks nobody who they are, or with what it takes to be let in."""
+    connection = Connection(server=server) if isinstance(server, str) else server
     kubeconfig = folder / "informer.kubeconfig"
-    kubeconfig.write_text(
-        f"""apiVersion: v1
-kind: Config
-clusters: [{{name: x, cluster: {{server: "{url}"}}}}]
-contexts: [{{name: x, context: {{cluster: x, user: x}}}}]
-users: [{{name: x, user: {{}}}}]
-current-context: x
-"""
-    )
+    kubeconfig.write_bytes(connection.to_kubeconfig(name="x"))
     process = await asyncio.create_subprocess_exec(
         str(binary),
         *("-kubeconfig", str(kubeconfig), "-group", resource.group, "-version", resource.version),

@@ -8,6 +8,8 @@ from prometheus_client import CollectorRegistry
 from kairship.access import BindingStore, Feed
 from kairship.access.rights import Rights
 from kairship.apiserver.authorisation import Gatekeeper
+from kairship.apiserver.proxy.indexed import IndexedReads
+from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.services import Offer, Services
 from kairship.apiserver.services.instance.part import PublicAddress
 from kairship.apiserver.services.instance.part import Settings as ServiceSettings
@@ -67,6 +69,8 @@ class Assembly:
             settings=ServiceSettings(public=public),
             index=index,
         )
+        self.reads = IndexedReads(self._services.index, self._services.collected)
+        self.writes = NotedWrites(self._services.index, self._services.collected)
         rights = {f"{_GHIPPO}.Rights": Rights(self.feed.authoriser)}
         self.registry = Registry({**self._services.by_name(), **rights}, owners=self._roles)
 

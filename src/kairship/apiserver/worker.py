@@ -111,6 +111,8 @@ class Worker:
                     rights=ProxyRights(assembly.feed.authoriser),
                     callers=people,
                     audit=ProxyAudit(people.spool),
+                    reads=assembly.reads,
+                    writes=assembly.writes,
                 ),
             )
             guard = StreamGuard(entrance.streams)

@@ -1,10 +1,11 @@
 """One request of a Kubernetes client, from its first byte to its last.
 
-    authentication → what it asks for → rights → its turn among callers → passed on in the caller's name → back
+    authentication → what it asks for → rights → its turn among callers → from the index,
+                                                                        or passed on in the caller's name → back
 
-Replies are passed on as they come, piece by piece: a slow reader slows its source, and nothing is held here. A reply
-that breaks off is broken off for the caller too, never ended as if it were whole. Redirects are not followed and not
-passed on. Streams are ended by us when their caller loses the right to them: the instance would leave them running.
+Replies are passed on as they come, piece by piece: a slow reader slows its source, and nothing is held here but the
+short replies to writes, until they are noted. Redirects are not followed and not passed on. Streams are ended by us
+when their caller loses the right to them: the instance would leave them running.
 """
 
 import asyncio
@@ -27,13 +28,17 @@ from kairship.apiserver.proxy import headers, replies
 from kairship.apiserver.proxy.asking import asked
 from kairship.apiserver.proxy.auditing import ProxyAudit
 from kairship.apiserver.proxy.figures import Figures
+from kairship.apiserver.proxy.indexed import IndexedReads
+from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
+from kairship.apiserver.proxy.sending import Sender, compresses
 from kairship.apiserver.proxy.silence import SLOW, Silences
 from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.proxy.tunnel import Tunnel
 from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.streams import Streams
+from kairship.index import PageTokens, PassThrough
 from kairship.kube import Client, ConnectFailed, Refused, TimedOut
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.defects import log_defect
@@ -58,6 +63,8 @@ class Behind(msgspec.Struct, frozen=True, kw_only=True):
     rights: ProxyRights
     callers: Vouching
     audit: ProxyAudit
+    reads: IndexedReads
+    writes: NotedWrites
 
 
 class Proxy:
@@ -75,11 +82,14 @@ class Proxy:
         self._rights = behind.rights
         self._callers = behind.callers
         self._audit = behind.audit
+        self._reads = behind.reads
+        self._writes = behind.writes
         self._authenticator = authenticator
         self._admission = admission
         self._streams = streams
         self._limits = limits
         self._bodies = Bodies(limits)
+        self._sender = Sender(limits)
         self._figures = figures
         self._silences = Silences()
 
@@ -102,7 +112,8 @@ class Proxy:
             status = response.status if response is not None else 499
             verb = passing.verb if passing is not None else "other"
             seconds = time.monotonic() - started
-            self._figures.count(verb, replies.INSTANCE, status, seconds)
+            source = replies.source_of(response)
+            self._figures.count(verb, source, status, seconds)
             log.info(
                 "request",
                 request_id=envelope.request_id,
@@ -112,6 +123,7 @@ class Proxy:
                 cluster=target.cluster,
                 method=request.method,
                 path=target.path,
+                source=source,
                 status=status,
                 seconds=round(seconds, 6),
             )
@@ -123,7 +135,8 @@ class Proxy:
             require_same_page(caller, envelope.csrf)
         headers.require_oneself(request.headers)
         headers.require_own_page(request.headers)
-        parameters = dict(parse_qsl(query, keep_blank_values=True))
+        # The first of several is the one that API servers look at.
+        parameters = dict(reversed(parse_qsl(query, keep_blank_values=True)))
         wanted = asked(request.method, target.path, parameters)
         try:
             if objection := self._callers.objection_to(caller, delicate=is_delicate(wanted)):
@@ -166,13 +179,34 @@ class Proxy:
             async with self._stream(passing), self._listened_to(passing):
                 return await self._tunnel(passing)
         turn: AbstractAsyncContextManager[None] = self._stream(passing) if passing.lasts else self._turn(passing)
-        async with turn, self._bodies.received(request) as body, self._listened_to(passing):
-            return await self._pass_on(passing, body)
+        async with turn, self._bodies.received(request) as body:
+            try:
+                return await self._from_index(passing)
+            except PassThrough as reason:
+                log.debug("passed on", request_id=passing.envelope.request_id, reason=str(reason))
+            if PageTokens.is_ours(passing.parameters.get("continue", "")):
+                return replies.expired(passing.envelope.request_id)
+            async with self._listened_to(passing):
+                return await self._pass_on(passing, body)
+
+    async def _from_index(self, passing: Passing) -> web.StreamResponse:
+        """Raises `PassThrough` before anything is sent."""
+        request = passing.request
+        async with self._reads.answer(passing, lambda: self._client(passing)) as answer:
+            at_once = answer.whole is not None and not compresses(request, len(answer.whole))
+            response = replies.of_index(answer, passing.envelope.request_id, at_once=at_once)
+            if at_once:
+                return response
+            send = self._sender.send if passing.lasts else self._sender.send_list
+            return await send(request, response, answer.body)
 
     async def _pass_on(self, passing: Passing, body: bytes) -> web.StreamResponse:
         client = self._client(passing)
         going = headers.going_there(passing.request.headers)
         going["X-Request-Id"] = passing.envelope.request_id
+        noted = self._writes.concerns(passing)
+        if noted:
+            going["Accept-Encoding"] = "identity"  # what it says has to be read
         asked_at = time.monotonic()
         # A watch that is to begin with what there is may take its time to begin.
         patience = self._limits.write_seconds if passing.lasts else self._limits.read_seconds
@@ -188,21 +222,12 @@ class Proxy:
                 raise Unavailable("the cluster behind this answered with a redirect, which is not followed")
             response = web.StreamResponse(status=upstream.status, headers=headers.coming_back(upstream.headers))
             replies.mark(response, passing.envelope.request_id)
-            try:
-                await response.prepare(passing.request)
-                async for chunk in upstream.chunks(inactivity_timeout=passing.longest_silence):
-                    await self._write(response, chunk)
-                await response.write_eof()
-            except BaseException:
-                # Ended in order, it would look whole.
-                if passing.request.transport is not None:
-                    passing.request.transport.abort()
-                raise
-            return response
-
-    async def _write(self, response: web.StreamResponse, chunk: bytes) -> None:
-        async with asyncio.timeout(self._limits.stalled_seconds):
-            await response.write(chunk)
+            pieces = upstream.chunks(inactivity_timeout=passing.longest_silence)
+            if noted and upstream.status < 300:
+                pieces, is_noted = await self._writes.noted(passing, upstream.headers, pieces)
+                if not is_noted:
+                    response.headers.add("Warning", replies.NOT_NOTED)
+            return await self._sender.send(passing.request, response, pieces)
 
     async def _tunnel(self, passing: Passing) -> web.StreamResponse:
         client = self._client(passing)

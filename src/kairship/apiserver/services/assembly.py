@@ -47,10 +47,11 @@ class Services:
         """`client` is that of the global cluster, `offers` what the controller-manager there can make,
         `ghippo` leads to global management."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
-        self._index = IndexAccess(index or IndexPlace())
-        reach, collected = Reach(pool), CollectedClusters(self._own)
-        reader = IndexReader(self._index.current, collected, LiveReader(reach))
-        operations = Operations(reader, NotedWrites(self._index.current, collected), reach, clock)
+        self.index = IndexAccess(index or IndexPlace())
+        self.collected = collected = CollectedClusters(self._own)
+        reach = Reach(pool)
+        reader = IndexReader(self.index.current, collected, LiveReader(reach))
+        operations = Operations(reader, NotedWrites(self.index.current, collected), reach, clock)
         self._services: dict[str, object] = {
             "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings(), ghippo),
             "Cluster": ClusterService(self._own, reach, clock),
@@ -58,8 +59,8 @@ class Services:
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
             # Of container management what only reads the index: it is answered here, where the index is read.
-            "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self._index),
-            "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self._index),
+            "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self.index),
+            "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self.index),
             "Workspace": WorkspaceService(self._own, reach, GlobalManagement(ghippo)),
         }
 
@@ -67,7 +68,7 @@ class Services:
         """Follow what services read from memory, and open the index. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._own.run())
-            tasks.create_task(self._index.run())
+            tasks.create_task(self.index.run())
 
     async def wait_synced(self) -> None:
         """Before this, everything is read from the API server: slower, not wrong."""

@@ -16,10 +16,10 @@ import msgspec
 from kairship.access import Permission, permissions
 from kairship.access.kinds import BY_RESOURCE, KARMADA, is_custom
 from kairship.access.namespaces import NEEDED as REACHES_SYSTEM
+from kairship.access.proxy import TO_MEMBERS as PROXY
 from kairship.access.rules import READ
 from kairship.access.rules import Rule as TableRule
 
-PROXY = "kairship.clusters.proxy"
 CARRY = "carry"
 """A verb that means nothing. Karmada lets those be impersonated into a member who have any verb on its proxy."""
 
