@@ -19,20 +19,15 @@ import pytest
 from support.bindings import World, bind, on
 from support.entrance import Client, Reply, running
 from support.instance_rights import grant
+from support.native_proxy import leading_to
 from support.relay import Relay, relay_to
 
 from kairship.access import Role
 from kairship.apiserver.audit import Spool
 from kairship.apiserver.limits import Limits
-from kairship.apiserver.proxy.auditing import ProxyAudit
-from kairship.apiserver.proxy.proxy import Behind
-from kairship.apiserver.proxy.rights import ProxyRights
-from kairship.apiserver.services.reach import Reach
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client as KubeClient
 from kairship.kube import kinds
-from kairship.rpc.calls import Caller
-from kairship.rpc.errors import ApiError
 
 BASE = "/apis/kairship.io/v1alpha1/instances"
 SILENCE = 4.0
@@ -56,13 +51,6 @@ class Instances:
         return self._clients[name]
 
 
-class Everybody:
-    """Is who they say they are."""
-
-    def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
-        return None
-
-
 @pytest.fixture
 async def relay(plane: EmbeddedPlane) -> AsyncIterator[Relay]:
     address = urlsplit((await plane.instance_connection()).server)
@@ -79,12 +67,7 @@ async def entrance(plane: EmbeddedPlane, relay: Relay, tmp_path: Path) -> AsyncI
     async with KubeClient(connection) as alive, KubeClient(behind_relay) as quiet:
         for name in ("ann", "bob"):
             await grant(alive, name)
-        behind = Behind(
-            instances=Reach(Instances({"alive": alive, "quiet": quiet})),
-            rights=ProxyRights(people.authoriser),
-            callers=Everybody(),
-            audit=ProxyAudit(spool),
-        )
+        behind = leading_to(Instances({"alive": alive, "quiet": quiet}), people, spool)
         async with running(world=people, limits=LIMITS, behind=behind) as found:
             yield found.client
     spool.close()

@@ -10,19 +10,14 @@ import pytest
 from support.bindings import World, bind, on
 from support.certificates import Authority
 from support.entrance import Client, running
+from support.native_proxy import leading_to
 from support.scripted_server import Reply, ScriptedServer, reply, scripted_server
 
 from kairship.access import Role
 from kairship.apiserver.audit import Spool
 from kairship.apiserver.browser_sessions import SESSION
-from kairship.apiserver.proxy.auditing import ProxyAudit
-from kairship.apiserver.proxy.proxy import Behind
-from kairship.apiserver.proxy.rights import ProxyRights
-from kairship.apiserver.services.reach import Reach
 from kairship.kube import Client as KubeClient
 from kairship.kube import Connection
-from kairship.rpc.calls import Caller
-from kairship.rpc.errors import ApiError
 
 WAY = "/apis/kairship.io/v1alpha1/instances/east"
 OURS = "the-token-of-the-plane"
@@ -48,11 +43,6 @@ class OneInstance:
         return self._client
 
 
-class Everybody:
-    def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
-        return None
-
-
 @asynccontextmanager
 async def lying(folder: Path, *script: Reply) -> AsyncIterator[tuple[Client, ScriptedServer]]:
     world, authority = World(bind("ann", Role.ADMIN, on("east"))), Authority()
@@ -61,12 +51,7 @@ async def lying(folder: Path, *script: Reply) -> AsyncIterator[tuple[Client, Scr
         KubeClient(Connection(server.url, ca=authority.certificate, token=OURS)) as there,
     ):
         with closing(Spool(folder / "audit")) as spool:
-            behind = Behind(
-                instances=Reach(OneInstance(there)),
-                rights=ProxyRights(world.authoriser),
-                callers=Everybody(),
-                audit=ProxyAudit(spool),
-            )
+            behind = leading_to(OneInstance(there), world, spool)
             writing = asyncio.create_task(spool.run())
             async with running(world=world, behind=behind) as entrance:
                 yield entrance.client.named("ann"), server

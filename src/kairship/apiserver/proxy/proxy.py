@@ -39,12 +39,13 @@ from kairship.apiserver.proxy.tunnel import Tunnel
 from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.streams import Streams
 from kairship.index import PageTokens, PassThrough
-from kairship.kube import Client, ConnectFailed, Refused, TimedOut
+from kairship.kube import Client, ConnectFailed, Refused, TimedOut, TransportError
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Internal, NotFound, ResourceExhausted, Unavailable, of_exception
 
 _LAST_WORDS = 5.0
+_REPEATABLE = frozenset({"get", "list", "watch", "discover"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 log = structlog.get_logger("kairship.proxy")
@@ -104,7 +105,7 @@ class Proxy:
             passing = await self._let_in(request, target, query, envelope)
             response = await self._audited(passing)
         except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
-            told = of_exception(error, request_id=envelope.request_id)
+            told = _told(error, passing, envelope.request_id)
             if isinstance(told, Internal):
                 log_defect(log, error, "Proxy", envelope.request_id)
             response = replies.refusal(told, envelope.request_id)
@@ -314,3 +315,12 @@ class Proxy:
             return None
 
         return ask
+
+
+def _told(error: Exception, passing: Passing | None, request_id: str) -> ApiError:
+    """Clients repeat whatever they are told to come back with: not what may have been done already."""
+    told = of_exception(error, request_id=request_id)
+    is_uncertain = isinstance(error, TransportError) and not isinstance(error, ConnectFailed)
+    if is_uncertain and passing is not None and passing.verb not in _REPEATABLE:
+        told.retry_after = None
+    return told
