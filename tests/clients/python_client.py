@@ -3,6 +3,9 @@
 It says as JSON what it has seen. A process of its own, for that client blocks, and warns of its own dependencies.
 """
 
+# mypy: ignore-errors
+# What people write with it is not typed, and its own types are not those that it takes.
+
 import json
 import sys
 import threading

@@ -16,7 +16,6 @@ from protobuf import Message
 
 from kairship.apiserver import rbac
 from kairship.apiserver.services import EXTERNAL, Offer, Services
-from kairship.apiserver.services.assembly import GlobalChannel
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool, PoolSettings
 from kairship.kube import Client, NotFound
@@ -24,7 +23,7 @@ from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import ApiError, Code, of_exception
-from kairship.rpc.registry import Registry
+from kairship.rpc.registry import Owner, Registry
 from kairship.rpc.sight import EVERYTHING
 from kairship.wire import methods, violations
 from support.instance_rights import grant
@@ -115,7 +114,7 @@ async def discard(world: Client, name: str) -> None:
 
 
 @asynccontextmanager
-async def services_of(plane: EmbeddedPlane, *, ghippo: GlobalChannel | None = None) -> AsyncIterator[Api]:
+async def services_of(plane: EmbeddedPlane, *, ghippo: Owner | None = None) -> AsyncIterator[Api]:
     """Everything that serves, until the end of the block."""
     connection = await plane.global_connection()
     async with (

@@ -66,6 +66,7 @@ class Assembly:
             metrics=reconcile_metrics,
             offers=offers,
             ghippo=self.ghippo,
+            own=self.ghippo,
             settings=ServiceSettings(public=public),
             index=index,
         )

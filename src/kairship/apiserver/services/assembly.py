@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
 
 from kairship.apiserver.services.cluster import ClusterService
 from kairship.apiserver.services.collected import CollectedClusters
@@ -27,10 +26,6 @@ from kairship.rpc.registry import Owner
 _PACKAGE = "kairship.v1alpha1"
 
 
-class GlobalChannel(Owner, OwnCalls, Protocol):
-    """The way to global management, for people and for this process itself."""
-
-
 class Services:
     def __init__(
         self,
@@ -40,12 +35,13 @@ class Services:
         clock: Clock,
         metrics: Metrics,
         offers: Sequence[Offer],
-        ghippo: GlobalChannel | None = None,
+        ghippo: Owner | None = None,
+        own: OwnCalls | None = None,
         settings: Settings | None = None,
         index: IndexPlace | None = None,
     ) -> None:
         """`client` is that of the global cluster, `offers` what the controller-manager there can make,
-        `ghippo` leads to global management."""
+        `ghippo` leads to global management for those who call, `own` for this process itself."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
         self.index = IndexAccess(index or IndexPlace())
         self.collected = collected = CollectedClusters(self._own)
@@ -53,7 +49,7 @@ class Services:
         reader = IndexReader(self.index.current, collected, LiveReader(reach))
         operations = Operations(reader, NotedWrites(self.index.current, collected), reach, clock)
         self._services: dict[str, object] = {
-            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings(), ghippo),
+            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings(), own),
             "Cluster": ClusterService(self._own, reach, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
