@@ -33,7 +33,9 @@ from lean_client import Answer, LeanClient
 from kairship.embedded import EmbeddedPlane, Home, demo, roles
 from kairship.engine import Engine
 from kairship.kube import Client, Connection, kinds, native_access, ssl_context
+from kairship.kube.kubeconfig import UserEntry
 from kairship.kube.native_access import Way
+from kairship.supervisor import daemon
 
 INSTANCE, MEMBER = "demo", demo.MEMBERS[0].name
 PATH = "/apis/apps/v1"
@@ -172,7 +174,7 @@ async def run(count: int, *, with_clients: bool) -> None:
             await plane.up(Silent(), demo.MEMBERS[:1])
             await compare(plane, count, with_clients=with_clients)
         finally:
-            await plane.down()
+            await daemon.stop(Path(directory))
 
 
 async def compare(plane: EmbeddedPlane, count: int, *, with_clients: bool) -> None:
@@ -287,7 +289,7 @@ async def client_go(plane: EmbeddedPlane, outside: Connection, connection: Conne
         server=outside.server,
         ca=outside.ca,
         user="me",
-        credential=native_access.UserEntry(token=outside.token),
+        credential=UserEntry(token=outside.token),
     )
     for name, content in {"proxy": credential, "direct": connection.to_kubeconfig(name="direct")}.items():
         path = folder / f"{name}.kubeconfig"
