@@ -149,7 +149,7 @@ async def test_who_is_unbound_or_disabled_has_nothing_left(engine: Engine, peopl
     await within(lambda: is_refused(token, 404))
     await people.bind(bob, "admin", instance="demo")
     await within(lambda: may_list(token), seconds=20)
-    await people.do("PATCH", f"users/{bob.id}", {"disabled": True})
+    await people.do("PUT", f"users/{bob.id}", {"disabled": True})
     await within(lambda: is_refused(token, 401))
 
 
