@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, ObservedInstance
+from kairship.controllers.inside import Insides
 from kairship.controllers.status_sync.damping import Damper, Thresholds
 from kairship.controllers.status_sync.findings import Finding, findings, readiness, state_of
 from kairship.controllers.status_sync.observation import Reach, observe
@@ -62,11 +63,14 @@ def status_sync_controller(
     *,
     drivers: Mapping[DriverName, Driver],
     reach: Reach,
+    insides: Insides,
     clock: Clock,
     settings: Settings | None = None,
 ) -> Controller:
     settings = settings or Settings()
-    sync = StatusSync(cluster.observed.store, drivers=drivers, reach=reach, clock=clock, settings=settings)
+    sync = StatusSync(
+        cluster.observed.store, drivers=drivers, reach=reach, insides=insides, clock=clock, settings=settings
+    )
     return Controller(
         name=NAME,
         watches=(Watch(cluster.observed, own_key),),
@@ -84,12 +88,14 @@ class StatusSync:
         *,
         drivers: Mapping[DriverName, Driver],
         reach: Reach,
+        insides: Insides,
         clock: Clock,
         settings: Settings,
     ) -> None:
         self._instances = instances
         self._drivers = drivers
         self._reach = reach
+        self._insides = insides
         self._clock = clock
         self._settings = settings
         self._dampers: dict[str, tuple[str, Damper]] = {}
@@ -101,7 +107,7 @@ class StatusSync:
             return DONE
         driver = self._drivers.get(instance.spec.driver)
         seen = await observe(
-            driver, self._reach, name=key.name, uid=instance.metadata.uid, timeout=self._settings.timeout
+            driver, self._reach, self._insides, name=key.name, uid=instance.metadata.uid, timeout=self._settings.timeout
         )
         shows_all = driver is not None and driver.capabilities.can_restart
         damper = self._damper(instance)

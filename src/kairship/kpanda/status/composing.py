@@ -7,6 +7,7 @@ import msgspec
 
 from kairship.instances.pool_health import Health
 from kairship.kpanda.collector import Progress
+from kairship.kpanda.credentials.renewing import Outlook
 from kairship.kpanda.status import findings
 from kairship.kpanda.status.findings import Finding
 from kairship.kpanda.status.look import Seen
@@ -17,8 +18,17 @@ from kairship.rpc.own_kinds import SeenCluster
 
 
 class Composer:
-    def __init__(self, *, holder: str, objects: Callable[[str], int], clock: Clock, refresh: float) -> None:
+    def __init__(
+        self,
+        *,
+        holder: str,
+        objects: Callable[[str], int],
+        outlook: Callable[[str], Outlook | None],
+        clock: Clock,
+        refresh: float,
+    ) -> None:
         """`refresh` is how old figures may be, in seconds, that change all the time."""
+        self._outlook = outlook
         self._holder = holder
         self._objects = objects
         self._clock = clock
@@ -30,7 +40,8 @@ class Composer:
         """The status as it should be; equal to the one that there is if there is nothing to write."""
         before, now = cluster.status, self._clock.wall()
         deleting = cluster.metadata.deletion_timestamp is not None
-        valid = findings.credentials(seen, before, duplicate_of=duplicate_of, now=now)
+        outlook = self._outlook(cluster.metadata.name)
+        valid = findings.credentials(seen, before, duplicate_of=duplicate_of, outlook=outlook, now=now)
         conditions = before.conditions
         for finding in (findings.reachable(health), valid, findings.collected(progress)):
             if finding is not None:
