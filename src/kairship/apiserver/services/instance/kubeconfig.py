@@ -12,15 +12,10 @@ from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     CreateInstanceAdminKubeConfigRequest,
     CreateInstanceAdminKubeConfigResponse,
 )
-<<<<<<< HEAD
 from kairship.gen.kairship.internal.v1.directory_pb import IssueInstanceTokenRequest, IssueInstanceTokenResponse
 from kairship.kube import native_access
 from kairship.kube.kubeconfig import UserEntry
 from kairship.kube.native_access import Way
-=======
-from kairship.instances.account_tokens import SHORTEST
-from kairship.instances.accounts import Manifest, Person, Role, access_rule, issue
->>>>>>> 3f95f77caaeb143a43f435f40a20df6658df3166
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import FailedPrecondition, InvalidArgument
 from kairship.wire import internal_methods
