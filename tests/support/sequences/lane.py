@@ -22,6 +22,7 @@ from support.people import GHIPPO, People, Person
 from support.relay import Relay, relay_to
 from support.sequences.looking import exists, look, until
 from support.sequences.steady import Steady
+from support.sequences.tables import Tables
 from support.sequences.workload import PLACED, WORKLOAD
 
 KPANDA = "/apis/kpanda.io/v1alpha1"
@@ -92,6 +93,8 @@ class Lane:
 
     async def create(self) -> None:
         await until(self._is_gone, "the former instance being gone")
+        # Until then a role that is bound on the name is one on the former instance, and goes with it.
+        await until(self._is_forgotten, "the former instance being forgotten by global management")
         self.alias = "First"
         wish = {"data": {"metadata": {"name": self.name}, "spec": {"alias": self.alias}}}
         await self.admin.ask("POST", f"{BASE}/instances", wish)
@@ -212,6 +215,9 @@ class Lane:
 
     async def _is_gone(self) -> bool:
         return not await exists(self.world, INSTANCE, self.name)
+
+    async def _is_forgotten(self) -> bool:
+        return self.name not in Tables.read(self.plane.home.ghippo / "ghippo.db").resources
 
     async def _is_leaving(self, member: Member) -> bool:
         """Or has left."""
