@@ -10,22 +10,14 @@ import pytest
 from support.bindings import World, bind, on
 from support.certificates import Authority
 from support.entrance import Client, running
+from support.native_proxy import leading_to
 from support.scripted_server import Reply, ScriptedServer, reply, scripted_server
 
 from kairship.access import Role
 from kairship.apiserver.audit import Spool
 from kairship.apiserver.browser_sessions import SESSION
-from kairship.apiserver.proxy.auditing import ProxyAudit
-from kairship.apiserver.proxy.indexed import IndexedReads
-from kairship.apiserver.proxy.noting import NotedWrites
-from kairship.apiserver.proxy.proxy import Behind
-from kairship.apiserver.proxy.rights import ProxyRights
-from kairship.apiserver.services.reach import Reach
-from kairship.index.opening import IndexAccess, IndexPlace
 from kairship.kube import Client as KubeClient
 from kairship.kube import Connection
-from kairship.rpc.calls import Caller
-from kairship.rpc.errors import ApiError
 
 WAY = "/apis/kairship.io/v1alpha1/instances/east"
 OURS = "the-token-of-the-plane"
@@ -51,19 +43,6 @@ class OneInstance:
         return self._client
 
 
-class Everybody:
-    def objection_to(self, caller: Caller, *, delicate: bool) -> ApiError | None:
-        return None
-
-
-class NothingCollected:
-    def instance(self, name: str) -> str | None:
-        return None
-
-    def member(self, instance: str, cluster: str) -> str | None:
-        return None
-
-
 @asynccontextmanager
 async def lying(folder: Path, *script: Reply) -> AsyncIterator[tuple[Client, ScriptedServer]]:
     world, authority = World(bind("ann", Role.ADMIN, on("east"))), Authority()
@@ -72,15 +51,7 @@ async def lying(folder: Path, *script: Reply) -> AsyncIterator[tuple[Client, Scr
         KubeClient(Connection(server.url, ca=authority.certificate, token=OURS)) as there,
     ):
         with closing(Spool(folder / "audit")) as spool:
-            no_index, nothing = IndexAccess(IndexPlace()), NothingCollected()
-            behind = Behind(
-                instances=Reach(OneInstance(there)),
-                rights=ProxyRights(world.authoriser),
-                callers=Everybody(),
-                audit=ProxyAudit(spool),
-                reads=IndexedReads(no_index, nothing),
-                writes=NotedWrites(no_index, nothing),
-            )
+            behind = leading_to(OneInstance(there), world, spool)
             writing = asyncio.create_task(spool.run())
             async with running(world=world, behind=behind) as entrance:
                 yield entrance.client.named("ann"), server
