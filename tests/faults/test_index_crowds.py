@@ -1,6 +1,10 @@
-"""A cluster with very many kinds: all are followed, within bounds, and what is asked for meanwhile is answered."""
+"""A cluster with very many kinds: all are followed, within bounds, and what is asked for meanwhile is answered.
+
+The bounds are for each kind: two hundred and fifty in `make test`, five hundred in `make soak`.
+"""
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +20,8 @@ from kairship.index.sqlite import SqliteIndex
 from kairship.kpanda.collector import CollectorSettings
 from kairship.kube import Client, Resource, TooManyRequests, kinds
 
-KINDS = 500
+SOAK = "KAIRSHIP_SOAK" in os.environ
+KINDS = 500 if SOAK else 250
 GROUPS = 50
 AT_ONCE = 8
 GROUP = "crowd.kairship.test"
@@ -25,7 +30,7 @@ MOST_KB_MORE = 300
 MOST_ATTEMPTS = 3
 """For each kind: its list, and one more where the server has defined a kind and does not serve it yet."""
 
-PATIENCE = 240
+PATIENCE = 600 if SOAK else 240
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 
@@ -120,13 +125,13 @@ async def test_very_many_kinds(own: OwnCluster, tmp_path: Path) -> None:
         try:
             await until_followed(index, {"configmaps", "pods"})
             memory = collector.process.memory_info().rss
-            connections = len(collector.process.net_connections("tcp"))
             await define_all(client)
             await until_followed(index, {f"things{number}" for number in range(KINDS)})
 
             assert (collector.process.memory_info().rss - memory) / 1e3 < KINDS * MOST_KB_MORE
             # A watch each; those who ask for lists and kinds share a few.
-            assert len(collector.process.net_connections("tcp")) - connections <= KINDS + 8
+            watched = len(await index.partitions("it"))
+            assert len(collector.process.net_connections("tcp")) <= watched + 20
             assert KINDS <= await lists_and_ended_watches(client) <= KINDS * MOST_ATTEMPTS
 
             last = Resource.of(
