@@ -14,7 +14,7 @@ from kairship.access.authoriser import Authoriser, KnownInstances
 from kairship.access.bindings import Binding
 from kairship.access.callers import Caller
 from kairship.access.catalogue import products
-from kairship.access.decisions import Explanation, Verdict
+from kairship.access.decisions import Explanation, Extent, Verdict
 from kairship.access.feed import Feed
 from kairship.access.freshness import Freshness
 from kairship.access.gate import Gate
@@ -35,6 +35,7 @@ __all__ = [
     "Ended",
     "Everyone",
     "Explanation",
+    "Extent",
     "Feed",
     "Freshness",
     "Gate",

@@ -9,11 +9,12 @@ from typing import Protocol
 
 from kairship.access import namespaces, places
 from kairship.access.callers import Caller
-from kairship.access.decisions import Explanation, Verdict
+from kairship.access.decisions import Explanation, Extent, Verdict
 from kairship.access.freshness import Freshness
 from kairship.access.holdings import Holdings
+from kairship.access.kinds import KARMADA
 from kairship.access.places import PLATFORM, Place
-from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path
+from kairship.access.proxy import TO_MEMBERS, Attributes, Everyone, permission_for, permission_for_path
 from kairship.access.table import permissions
 from kairship.resources import Reach
 
@@ -96,10 +97,12 @@ class Authoriser:
         not told otherwise by somebody who only heard less.
         """
         uid = self._instances.uid(instance)
-        verdict = self._decide(caller, permission, _places(uid, namespace))
+        # What Karmada keeps for itself is nobody's by a right on a namespace.
+        reserved = namespace is not None and namespaces.is_reserved(namespace)
+        verdict = self._decide(caller, permission, _places(uid, None if reserved else namespace))
         if verdict is Verdict.FORBIDDEN and (uid is None or not self._sees(caller, uid)):
             return Verdict.HIDDEN
-        if verdict is Verdict.ALLOWED and namespace is not None and namespaces.is_reserved(namespace):
+        if verdict is Verdict.ALLOWED and reserved:
             return self._decide(caller, namespaces.NEEDED, _places(uid, None))
         return verdict
 
@@ -116,6 +119,25 @@ class Authoriser:
 
     def of_proxy_path(self, caller: Caller, instance: str, verb: str, path: str) -> Verdict:
         return self._of_need(caller, instance, permission_for_path(verb, path), None)
+
+    def extent_inside(self, caller: Caller, instance: str, request: Attributes, *, member: bool) -> Extent | None:
+        """How far a read that bindings allow is allowed by the RBAC that they mean in an instance, or in its members.
+
+        None if it may be less there than bindings taken together allow here: inside, nothing adds up over a person and
+        the person's groups, or over the platform and an instance.
+        """
+        need, uid = permission_for(request), self._instances.uid(instance)
+        if not isinstance(need, str) or uid is None or (member and request.group.endswith(KARMADA)):
+            return None
+        needed = frozenset({need, TO_MEMBERS} if member else {need})
+        if not all(self._within_token(caller, each) for each in needed):
+            return None
+        if any(self._holdings.grants_together(caller, needed, place) for place in _places(uid, None)):
+            return Extent.WHOLE
+        if not request.namespace or namespaces.is_reserved(request.namespace):
+            return None
+        within = places.namespace(uid, request.namespace)
+        return Extent.NAMESPACE if self._holdings.grants_together(caller, needed, within) else None
 
     def reach(self, caller: Caller, permission: str) -> Reach:
         """Where the caller holds a permission. Nothing, if bindings cannot be trusted for it."""

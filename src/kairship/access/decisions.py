@@ -21,6 +21,13 @@ class Verdict(enum.Enum):
         return self is Verdict.ALLOWED
 
 
+class Extent(enum.Enum):
+    """How far a right reaches that RBAC inside an instance has written down."""
+
+    WHOLE = "the whole instance"
+    NAMESPACE = "one namespace"
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a verdict is what it is: what allows it, or what would."""
 

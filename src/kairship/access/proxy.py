@@ -31,6 +31,9 @@ class Everyone(enum.Enum):
     WITH_ANY_RIGHT = "anybody who has any right on the instance"
 
 
+TO_MEMBERS = "kairship.clusters.proxy"
+"""What it takes to reach into the member clusters of an instance, beside the rights on what is there."""
+
 _SELF_REVIEWS = frozenset(
     {
         ("authorization.k8s.io", "selfsubjectaccessreviews"),

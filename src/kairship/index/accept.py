@@ -1,11 +1,53 @@
-"""Which formats the index answers in: JSON as it is stored."""
+"""In which form a client wants an answer, of those that the index has: JSON as it is stored, metadata alone, a table.
 
+An API server takes the first of the clauses, by their quality, that it can serve. What it would serve in another format
+(protobuf, YAML) or another version is not for the index.
+"""
+
+from enum import Enum
 from functools import lru_cache
+
+_SERVED = frozenset(("application/json", "application/yaml", "application/cbor", "application/vnd.kubernetes.protobuf"))
+_ANY = frozenset(("", "*/*", "application/*"))
+
+
+class Format(Enum):
+    PLAIN = "the object or list itself"
+    TABLE = "Table"
+    METADATA = "PartialObjectMetadata"
+    METADATA_LIST = "PartialObjectMetadataList"
 
 
 @lru_cache(maxsize=256)
-def is_plain_json(accept: str) -> bool:
-    """Whether the client prefers JSON as it is: neither protobuf, which is faster direct, nor a table."""
-    first = accept.partition(",")[0].strip()
-    media, *parameters = (part.strip() for part in first.split(";"))
-    return media in {"application/json", "*/*", ""} and not any(part.startswith("as=") for part in parameters)
+def wanted(accept: str) -> Format | None:
+    """None if the index does not have it in that form."""
+    for media, parameters in _clauses(accept):
+        if media not in _SERVED and media not in _ANY:
+            continue
+        if media != "application/json" and (media not in _ANY or "as" in parameters):
+            return None
+        if parameters.keys() & {"pretty", "sv"}:
+            return None
+        if "as" not in parameters:
+            return Format.PLAIN
+        kind, version = parameters["as"], (parameters.get("g"), parameters.get("v"))
+        known = kind in {each.value for each in Format} - {Format.PLAIN.value}
+        return Format(kind) if known and version == ("meta.k8s.io", "v1") else None
+    return None
+
+
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    found = []
+    for clause in accept.split(","):
+        media, *rest = (part.strip() for part in clause.split(";"))
+        parameters = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest)}
+        found.append((media, parameters))
+    # What is equal stays in the order of the header.
+    return sorted(found, key=lambda clause: (-_quality(clause[1]), clause[0].startswith("*"), clause[0].endswith("*")))
+
+
+def _quality(parameters: dict[str, str]) -> float:
+    try:
+        return float(parameters.get("q", "1"))
+    except ValueError:
+        return 1.0

@@ -15,6 +15,8 @@ from kairship.index.current import Current
 from kairship.index.history import History, PostgresHistory, SqliteHistory
 from kairship.index.positions import PageTokens
 from kairship.index.postgres import PostgresStore
+from kairship.index.reads import KubernetesReads
+from kairship.index.splice import Splicer
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, page_token_key
 from kairship.index.store import BrokenIndexError
 
@@ -35,6 +37,8 @@ class Opened(msgspec.Struct, frozen=True):
     current: Current
     tokens: PageTokens
     history: History
+    reads: KubernetesReads
+    splicer: Splicer
 
 
 class IndexAccess:
@@ -70,12 +74,18 @@ class IndexAccess:
                 # Without the text: it may have the password in it.
                 raise BrokenIndexError(f"{self._place.url_file} has no URL of a database in it") from None
             store = await held.enter_async_context(opening)
-            tokens = PageTokens(await store.page_token_key())
-            return Opened(Current(store.index(), store.write_log()), tokens, PostgresHistory(store.pool))
+            current, tokens = Current(store.index(), store.write_log()), PageTokens(await store.page_token_key())
+            return await _opened(held, current, tokens, PostgresHistory(store.pool))
         if self._place.directory is not None:
             root = self._place.directory
             index, writes = SqliteIndex(root), SqliteWriteLog(root)
             held.callback(index.close)
             held.callback(writes.close)
-            return Opened(Current(index, writes), PageTokens(page_token_key(root)), SqliteHistory(root))
+            tokens = PageTokens(page_token_key(root))
+            return await _opened(held, Current(index, writes), tokens, SqliteHistory(root))
         raise BrokenIndexError("no place was given")
+
+
+async def _opened(held: AsyncExitStack, current: Current, tokens: PageTokens, history: History) -> Opened:
+    splicer = await held.enter_async_context(Splicer(current.index))
+    return Opened(current, tokens, history, KubernetesReads(current, tokens), splicer)

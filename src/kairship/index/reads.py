@@ -1,11 +1,12 @@
 """GET and LIST as a kube-apiserver answers them, out of the index: the same items, order, revisions and refusals.
 
-Bodies are joined from stored bytes. Whatever the index cannot answer exactly as the cluster would is `PassThrough`:
-the caller sends the request on unchanged. That covers other formats than JSON, kinds of which only a part is kept,
-parameters that are not understood, selectors that are refused (the cluster words that better), and an index that is
-behind.
+Bodies are joined from stored bytes; metadata alone and tables are made of them. Whatever the index cannot answer
+exactly as the cluster would is `PassThrough`: the caller sends the request on unchanged. That covers other formats than
+JSON, kinds of which only a part is kept, parameters that are not understood, selectors that are refused (the cluster
+words that better), and an index that is behind.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
@@ -13,19 +14,24 @@ from functools import partial
 import msgspec
 
 from kairship.index import statuses
-from kairship.index.accept import is_plain_json
+from kairship.index.accept import Format, wanted
 from kairship.index.current import Current, PassThrough, refuse_partial
 from kairship.index.fields import kind_name
+from kairship.index.forms import Form, UnprintableError, form_of
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Query, Scope, plan
-from kairship.index.records import type_of, typed
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.index.store import BrokenIndexError, Partition, Row, Snapshot
+from kairship.index.tables import Layout
 from kairship.kube import Resource
 
 AGE_HEADER = "Kairship-Data-Age"
 _JSON = "application/json"
+_LARGEST_PAGE = 16 * 1024 * 1024
+"""Bytes. A page is held in memory, because what it begins with says whether another one follows."""
+_BEGIN_AGAIN = statuses.expired("the list cannot be continued: begin again")
 _GET_PARAMETERS = frozenset(("resourceVersion",))
+_TABLE_PARAMETERS = frozenset(("includeObject",))
 _LIST_PARAMETERS = frozenset(
     ("resourceVersion", "resourceVersionMatch", "limit", "continue", "labelSelector", "fieldSelector", "timeoutSeconds")
 )
@@ -40,6 +46,8 @@ class ReadRequest(msgspec.Struct, frozen=True):
     name: str | None = None
     accept: str = _JSON
     declared_fields: tuple[str, ...] = ()
+    layout: Layout | None = None
+    """How the kind is printed, for those who want a table."""
 
     @property
     def kind(self) -> str:
@@ -68,25 +76,35 @@ class KubernetesReads:
     @asynccontextmanager
     async def answer(self, request: ReadRequest) -> AsyncIterator[Reply]:
         """Raises `PassThrough` at its beginning. Whoever may not read this was turned away before."""
-        allowed = _LIST_PARAMETERS if request.name is None else _GET_PARAMETERS
-        if not (is_plain_json(request.accept) and request.parameters.keys() <= allowed):
-            raise PassThrough("asked for in a way that the index does not know")
+        form = _form_of(request)
         refuse_partial(request.resource)
         if request.name is not None:
-            yield await self._get(request)
+            yield await self._get(request, form)
             return
         async with AsyncExitStack() as held:
-            moment = await self._current.moment(
-                held, request.cluster, request.resource, caller=_waits(request), acceptable=partial(_suits, request)
-            )
             try:
-                reply = await self._list(request, *moment)
-            except BrokenIndexError as error:
+                moment = await self._current.moment(
+                    held,
+                    request.cluster,
+                    request.resource,
+                    caller=_waits(request),
+                    namespace=request.namespace,
+                    acceptable=partial(_suits, request),
+                )
+            except PassThrough:
+                if not self._tokens.is_ours(request.parameters.get("continue", "")):
+                    raise
+                # The cluster cannot go on with a token of ours. Clients begin again when they are told so.
+                yield Reply(410, {"Content-Type": _JSON}, _once(_BEGIN_AGAIN), _BEGIN_AGAIN)
+                return
+            try:
+                reply = await self._list(request, form, *moment)
+            except (BrokenIndexError, UnprintableError) as error:
                 raise PassThrough(str(error)) from error
             async with aclosing(reply.body):
                 yield reply
 
-    async def _get(self, request: ReadRequest) -> Reply:
+    async def _get(self, request: ReadRequest, form: Form) -> Reply:
         partition, row = await self._current.get(
             request.cluster,
             request.resource,
@@ -96,10 +114,12 @@ class KubernetesReads:
         )
         if row is None:
             return self._reply(404, partition, statuses.not_found(request.resource, request.name or ""))
-        body = typed(row.body, bare=row.bare, begin=type_of(request.resource))
-        return self._reply(200, partition, body + b"\n")
+        try:
+            return self._reply(200, partition, form.single(row) + b"\n")
+        except UnprintableError as error:
+            raise PassThrough(str(error)) from error
 
-    async def _list(self, request: ReadRequest, snapshot: Snapshot, partition: Partition) -> Reply:
+    async def _list(self, request: ReadRequest, form: Form, snapshot: Snapshot, partition: Partition) -> Reply:
         query, limit = self._query(request), _limit(request)
         revision = partition.revision
         if token := request.parameters.get("continue"):
@@ -112,11 +132,10 @@ class KubernetesReads:
             except BadTokenError as error:
                 return self._reply(400, partition, statuses.status(400, "BadRequest", str(error)))
             if mark.epoch != partition.epoch:
-                expired = statuses.expired("the cluster was listed anew since the first page: begin again")
-                return self._reply(410, partition, expired)
+                return self._reply(410, partition, _BEGIN_AGAIN)
             query, revision = msgspec.structs.replace(query, after=mark.position), mark.revision
         if limit is None:
-            return self._stream(partition, _whole(snapshot, plan(query), partition, revision))
+            return self._stream(partition, _whole(snapshot, plan(query), form, revision))
         rows, more = await _page(snapshot, query, limit)
         metadata: dict[str, str | int] = {"resourceVersion": str(revision)}
         if more:
@@ -125,8 +144,7 @@ class KubernetesReads:
             if not (query.labels or query.fields):
                 behind = msgspec.structs.replace(query, after=rows[-1].position)
                 metadata["remainingItemCount"] = await snapshot.count(plan(behind))
-        body = _begin(request.resource, metadata) + b",".join([row.body for row in rows]) + b"]}\n"
-        return self._reply(200, partition, body)
+        return self._reply(200, partition, form.begin(metadata) + b",".join(await _items(form, rows)) + b"]}\n")
 
     def _query(self, request: ReadRequest) -> Query:
         try:
@@ -153,6 +171,19 @@ class KubernetesReads:
         return {"Content-Type": _JSON, AGE_HEADER: f"{self._current.age(partition):.1f}"}
 
 
+def _form_of(request: ReadRequest) -> Form:
+    single = request.name is not None
+    allowed = _GET_PARAMETERS if single else _LIST_PARAMETERS
+    wished = wanted(request.accept)
+    if wished is Format.TABLE:
+        allowed |= _TABLE_PARAMETERS
+    included = request.parameters.get("includeObject", "")
+    form = form_of(wished, request.resource, request.layout, single=single, included=included)
+    if form is None or not request.parameters.keys() <= allowed:
+        raise PassThrough("asked for in a way that the index does not know")
+    return form
+
+
 def _waits(request: ReadRequest) -> str | None:
     """Whose writes have to be in the answer: nobody's, if the request says itself how new it has to be."""
     return None if request.parameters.get("resourceVersion") or request.parameters.get("continue") else request.caller
@@ -170,21 +201,42 @@ def _suits(request: ReadRequest, partition: Partition) -> None:
             raise PassThrough("a revision that the index does not have")
 
 
-async def _whole(snapshot: Snapshot, whole: Plan, partition: Partition, revision: int) -> AsyncGenerator[bytes]:
-    yield _begin(partition.resource, {"resourceVersion": str(revision)})
+async def _whole(snapshot: Snapshot, whole: Plan, form: Form, revision: int) -> AsyncGenerator[bytes]:
+    yield form.begin({"resourceVersion": str(revision)})
     separator = b""
-    async with aclosing(snapshot.bodies(whole)) as batches:
+    async with aclosing(_batches(snapshot, whole, form)) as batches:
         async for batch in batches:
             yield separator + b",".join(batch)
             separator = b","
     yield b"]}\n"
 
 
+async def _batches(snapshot: Snapshot, whole: Plan, form: Form) -> AsyncGenerator[list[bytes]]:
+    if not form.computes:
+        async with aclosing(snapshot.bodies(whole)) as stored:
+            async for bodies in stored:
+                yield bodies
+        return
+    async with aclosing(snapshot.rows(whole)) as found:
+        async for rows in found:
+            yield await _items(form, rows)
+
+
+async def _items(form: Form, rows: list[Row]) -> list[bytes]:
+    return await asyncio.to_thread(form.items, rows) if form.computes else form.items(rows)
+
+
 async def _page(snapshot: Snapshot, query: Query, limit: int) -> tuple[list[Row], bool]:
-    """At most `limit` rows, and whether there are more."""
+    """At most `limit` rows, fewer if they are large, and whether there may be more."""
     asked = plan(msgspec.structs.replace(query, limit=limit + 1))
+    rows: list[Row] = []
+    size = 0
     async with aclosing(snapshot.rows(asked)) as batches:
-        rows = [row async for batch in batches for row in batch]
+        async for batch in batches:
+            rows += batch
+            size += sum(len(row.body) for row in batch)
+            if size > _LARGEST_PAGE and len(rows) <= limit:
+                return rows, True
     return rows[:limit], len(rows) > limit
 
 
@@ -196,12 +248,6 @@ def _limit(request: ReadRequest) -> int | None:
         raise PassThrough("a limit that is refused")
     # Asked for whatever there is, an API server answers from memory and pays no attention to a limit.
     return None if request.parameters.get("resourceVersion") == "0" else int(text)
-
-
-def _begin(resource: Resource, metadata: Mapping[str, str | int]) -> bytes:
-    kind, version = msgspec.json.encode(f"{resource.kind}List"), msgspec.json.encode(resource.api_version)
-    described = msgspec.json.encode(metadata)
-    return b'{"kind":' + kind + b',"apiVersion":' + version + b',"metadata":' + described + b',"items":['
 
 
 async def _once(body: bytes) -> AsyncGenerator[bytes]:

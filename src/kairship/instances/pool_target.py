@@ -47,6 +47,8 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     max_connections: int = 16
     """Calls to one target at the same time; more wait for their turn. Streams have a bound of their own."""
+    max_streams: int = 4096
+    """Watches and what is passed on piece by piece; whoever hands out the client bounds them for its callers."""
     probe_interval: float = 2.0
     calm_interval: float = 2.0
     """Until the next probe of a cluster that answers, for those who have many and whom nobody asks how they are: with
@@ -192,7 +194,12 @@ class Target:
 
     def _replace(self, connection: Connection, retiring: asyncio.TaskGroup) -> None:
         rule = self._settings.addresses
-        client = Client(connection, max_connections=self._settings.max_connections, addresses=rule)
+        client = Client(
+            connection,
+            max_connections=self._settings.max_connections,
+            max_streams=self._settings.max_streams,
+            addresses=rule,
+        )
         old, old_prober = self._client, self._prober
         self._client, self._prober = client, Client(connection, max_connections=1, addresses=rule)
         self._failures = 0

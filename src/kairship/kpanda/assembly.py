@@ -21,7 +21,7 @@ from kairship.kpanda.history import HistoryRecorder
 from kairship.kpanda.services.clusters import ClustersService, Tools
 from kairship.kpanda.services.clusters import Settings as Allowances
 from kairship.kpanda.services.collection import CollectorService
-from kairship.kpanda.services.nodes import NodesService
+from kairship.kpanda.services.nodes import NodeReader, NodesService
 from kairship.kpanda.services.visibility import Visibility
 from kairship.kpanda.settings import Settings
 from kairship.kpanda.sharing import Share
@@ -51,6 +51,7 @@ class Assembly:
     ) -> None:
         """`client` is that of the global cluster, `holder` what this replica calls itself."""
         self.clock = clock
+        self.stores = stores
         self._registry = registry
         self._home = home = GlobalCluster(client, clock=clock, metrics=metrics)
         self.pool = Pool(
@@ -112,7 +113,7 @@ class Assembly:
         )
         self.services: dict[str, object] = {
             f"{_PACKAGE}.Clusters": ClustersService(tools),
-            f"{_PACKAGE}.Nodes": NodesService(self.pool, visibility),
+            f"{_PACKAGE}.Nodes": NodesService(self.pool, NodeReader(stores.current, self.pool), visibility),
             f"{_PACKAGE}.Collector": CollectorService(
                 home, visibility, self.collector, self._measuring, holder=holder, clock=clock
             ),

@@ -9,6 +9,7 @@ from kairship.access import (
     Attributes,
     Authoriser,
     Caller,
+    Extent,
     Freshness,
     Gate,
     Role,
@@ -233,3 +234,32 @@ def test_equal_sets_of_permissions_are_kept_once() -> None:
 
     first = granted([GET, CREATE])
     assert granted([CREATE, GET]) is first
+
+
+def test_rights_inside_do_not_add_up() -> None:
+    """The index answers only what RBAC, which is written for each subject and place apart, would allow as well."""
+    whole, part, through = on("east"), on("east", "shop"), "kairship.clusters.proxy"
+    world = World(
+        bind("viewer", Role.VIEWER, whole),
+        bind("narrow", Role.VIEWER, part),
+        bind("alice", [GET], whole),
+        bind("%proxies", [through], whole),
+        bind("mixed", [GET], on("east", "karmada-system")),
+        bind("mixed", ["kairship.systemnamespaces.use"], whole),
+    )
+
+    def extent(who: Caller, namespace: str = "shop", *, member: bool = False, group: str = "apps") -> Extent | None:
+        asked = Attributes(verb="get", group=group, resource="deployments", namespace=namespace)
+        return world.authoriser.extent_inside(who, "east", asked, member=member)
+
+    assert extent(Caller("viewer")) is extent(Caller("viewer"), "") is Extent.WHOLE
+    assert extent(Caller("viewer"), member=True) is Extent.WHOLE
+    assert extent(Caller("narrow")) is extent(Caller("narrow"), member=True) is Extent.NAMESPACE
+    assert extent(Caller("narrow"), "bank") is extent(Caller("narrow"), "") is None
+    assert extent(Caller("alice", ["proxies"])) is Extent.WHOLE
+    assert extent(Caller("alice", ["proxies"]), member=True) is None
+    assert extent(Caller("mixed"), "karmada-system") is None
+    assert world.ask("mixed", GET, "east", "karmada-system") is FORBIDDEN
+    assert extent(Caller("viewer", limited_to=frozenset({GET})), member=True) is None
+    assert extent(Caller("viewer"), member=True, group="policy.karmada.io") is None
+    assert extent(Caller("nobody")) is None

@@ -10,9 +10,10 @@ from support.bindings import bind, on
 
 from kairship.access import Attributes, Binding, Role, permission_for, permissions, permissions_of
 from kairship.access.namespaces import NEEDED
+from kairship.access.proxy import TO_MEMBERS
 from kairship.controllers.access.desired import Desired, Place, desire
 from kairship.controllers.access.grants import gather
-from kairship.controllers.access.rules import CARRY, PROXY, CustomKind
+from kairship.controllers.access.rules import CARRY, CustomKind
 from kairship.controllers.access.works import is_as, work, work_name
 from kairship.resources import is_reserved
 
@@ -54,7 +55,7 @@ def within_the_table(objects: Objects, subject: str, held: frozenset[str]) -> No
         plural, _, part = resource.partition("/")
         if resource == "clusters/proxy":
             assert set(names) == set(CLUSTERS)
-            assert verb == CARRY or PROXY in held
+            assert verb == CARRY or TO_MEMBERS in held
             continue
         request = Attributes(verb=verb, group=group, resource=plural, subresource=part, namespace=namespace)
         needed = permission_for(request)
@@ -94,7 +95,7 @@ def test_no_custom_role_grants_more_than_it_says(held: frozenset[str], scope: An
     desired = made_of(bind("ann", held, scope))
     for objects in (desired.instance, desired.members):
         within_the_table(objects, "kairship:user:ann", held)
-    assert bool(desired.members) <= (PROXY in held)
+    assert bool(desired.members) <= (TO_MEMBERS in held)
 
 
 @pytest.mark.parametrize("role", list(Role))

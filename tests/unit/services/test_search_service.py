@@ -17,7 +17,7 @@ from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
     SearchObjectsResponse,
     WatchObjectsRequest,
 )
-from kairship.index import Change, Current, Intake, PageTokens
+from kairship.index import Change, Current, Intake, KubernetesReads, PageTokens, Splicer
 from kairship.index.history import SqliteHistory
 from kairship.index.opening import IndexAccess, IndexPlace, Opened
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
@@ -74,8 +74,10 @@ async def index(tmp_path: Path) -> AsyncIterator[IndexAccess]:
         await writer.close()
     access = IndexAccess(IndexPlace(tmp_path))
     stored, log = SqliteIndex(tmp_path), SqliteWriteLog(tmp_path)
-    access.opened = Opened(Current(stored, log), PageTokens(b"k" * 32), SqliteHistory(tmp_path))
-    yield access
+    current, tokens = Current(stored, log), PageTokens(b"k" * 32)
+    async with Splicer(stored) as splicer:
+        access.opened = Opened(current, tokens, SqliteHistory(tmp_path), KubernetesReads(current, tokens), splicer)
+        yield access
     stored.close()
     log.close()
 

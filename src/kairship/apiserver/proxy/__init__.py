@@ -4,10 +4,15 @@
     asking       a request as Kubernetes' own authorisers see it
     headers      what is passed on, and what comes back
     rights       who may come in, and who they are inside
+    indexed      reads that the index answers; `known_kinds` says what a path is about
+    noting       writes are noted, so that their writer reads them
+    sending      replies on their way back
+    silence      places that do not answer
     statuses     errors in the words of Kubernetes
     tunnel       exec, attach and port-forward: bytes both ways
     proxy        all of it, one request at a time
 
-Whatever is passed on is done in the person's name: the instance's own RBAC has the last word, and its audit knows who
-it was. Nothing of what the person showed us, neither token nor cookie, ever leaves.
+Reads are answered from the index where bindings grant them. Whatever is passed on is done in the person's name: the
+instance's own RBAC has the last word, and its audit knows who it was. Nothing of what the person showed us, neither
+token nor cookie, ever leaves.
 """

@@ -4,17 +4,44 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from kairship.apiserver.proxy import headers, statuses
+from kairship.apiserver.proxy.indexed import Answer
+from kairship.index.statuses import status
 from kairship.kube import Refused
 from kairship.rpc.errors import ApiError, Unavailable
 
 SOURCE = "X-Kairship-Source"
 INSTANCE = "instance"
+INDEX = "index"
+NOT_NOTED = '299 kairship "this was done; what you read in the next seconds may not show it yet"'
 
 
-def mark(response: web.StreamResponse, request_id: str) -> None:
-    response.headers[SOURCE] = INSTANCE
+def mark(response: web.StreamResponse, request_id: str, source: str = INSTANCE) -> None:
+    response.headers[SOURCE] = source
     response.headers["X-Request-Id"] = request_id
     response.headers["X-Content-Type-Options"] = "nosniff"
+
+
+def of_index(answer: Answer, request_id: str, *, at_once: bool) -> web.StreamResponse:
+    response: web.StreamResponse
+    if at_once:
+        response = web.Response(status=answer.status, headers=answer.headers, body=answer.whole)
+    else:
+        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+    response.headers["Cache-Control"] = "no-cache, private"
+    mark(response, request_id, INDEX if answer.from_index else INSTANCE)
+    return response
+
+
+def expired(request_id: str) -> web.StreamResponse:
+    """To a page of the index that has to come from the instance, which does not know where the last one ended."""
+    body = status(410, "Expired", "the list cannot be continued from where it was begun: begin again")
+    response = web.Response(status=410, body=body, content_type="application/json")
+    mark(response, request_id, INDEX)
+    return response
+
+
+def source_of(response: web.StreamResponse | None) -> str:
+    return INSTANCE if response is None else response.headers.get(SOURCE, INSTANCE)
 
 
 def refusal(error: ApiError, request_id: str, *, status: int | None = None) -> web.Response:

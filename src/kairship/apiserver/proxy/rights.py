@@ -9,8 +9,8 @@ inside says.
 import msgspec
 
 from kairship import access
-from kairship.access import Authoriser, Verdict, namespaces
-from kairship.access.proxy import permission_for
+from kairship.access import Authoriser, Extent, Verdict, namespaces
+from kairship.access.proxy import TO_MEMBERS, permission_for
 from kairship.apiserver.authorisation import (
     holder,
     needed,
@@ -33,6 +33,8 @@ class Admitted(msgspec.Struct, frozen=True):
     granted: bool
     """By bindings, and not at best by RBAC of the instance's own."""
     identity: Impersonation
+    extent: Extent | None = None
+    """Of a read: how far RBAC inside grants it, if it is certain to. Only that is answered from the index."""
 
 
 class ProxyRights:
@@ -42,7 +44,11 @@ class ProxyRights:
     def admit(self, caller: Caller, target: Target, asked: Asked | AskedPath) -> Admitted:
         """Raises `NotFound`, `PermissionDenied`, or `Unavailable` while rights cannot be trusted to be current."""
         require_password_changed(caller)
+        if caller.only_instance and caller.only_instance != target.instance:
+            raise no_instance(target.instance)
         who = holder(caller)
+        if target.cluster is not None and who.limited_to is not None and TO_MEMBERS not in who.limited_to:
+            raise outside_token(TO_MEMBERS)
         if isinstance(asked, AskedPath):
             verdict = self._authoriser.of_proxy_path(who, target.instance, asked.verb, asked.path)
         else:
@@ -54,7 +60,11 @@ class ProxyRights:
         if verdict is Verdict.FORBIDDEN and (refusal := self._closed(who, target, asked)):
             raise refusal
         groups = self._authoriser.groups_on(who, target.instance)
-        return Admitted(verdict is Verdict.ALLOWED, person_inside(who.user, groups))
+        extent = None
+        if verdict and isinstance(asked, Asked) and asked.reads:
+            member = target.cluster is not None
+            extent = self._authoriser.extent_inside(who, target.instance, asked.attributes, member=member)
+        return Admitted(bool(verdict), person_inside(who.user, groups), extent)
 
     def _closed(self, who: access.Caller, target: Target, asked: Asked | AskedPath) -> ApiError | None:
         """Why RBAC inside is not even asked."""

@@ -7,7 +7,7 @@ from kairship.apiserver.services.cluster import ClusterService
 from kairship.apiserver.services.collected import CollectedClusters
 from kairship.apiserver.services.history import HistoryService
 from kairship.apiserver.services.instance import InstanceService
-from kairship.apiserver.services.instance.part import Settings
+from kairship.apiserver.services.instance.part import OwnCalls, Settings
 from kairship.apiserver.services.kinds.apps import AppsService
 from kairship.apiserver.services.kinds.core import CoreService
 from kairship.apiserver.services.kinds.policies import POLICIES
@@ -36,25 +36,27 @@ class Services:
         metrics: Metrics,
         offers: Sequence[Offer],
         ghippo: Owner | None = None,
+        own: OwnCalls | None = None,
         settings: Settings | None = None,
         index: IndexPlace | None = None,
     ) -> None:
         """`client` is that of the global cluster, `offers` what the controller-manager there can make,
-        `ghippo` leads to global management."""
+        `ghippo` leads to global management for those who call, `own` for this process itself."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
-        self._index = IndexAccess(index or IndexPlace())
-        reach, collected = Reach(pool), CollectedClusters(self._own)
-        reader = IndexReader(self._index.current, collected, LiveReader(reach))
-        operations = Operations(reader, NotedWrites(self._index.current, collected), reach, clock)
+        self.index = IndexAccess(index or IndexPlace())
+        self.collected = collected = CollectedClusters(self._own)
+        reach = Reach(pool)
+        reader = IndexReader(self.index.current, collected, LiveReader(reach))
+        operations = Operations(reader, NotedWrites(self.index.current, collected), reach, clock)
         self._services: dict[str, object] = {
-            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
+            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings(), own),
             "Cluster": ClusterService(self._own, reach, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),
             "Core": CoreService(operations),
             # Of container management what only reads the index: it is answered here, where the index is read.
-            "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self._index),
-            "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self._index),
+            "kairship.kpanda.v1alpha1.Search": SearchService(self._own, self.index),
+            "kairship.kpanda.v1alpha1.History": HistoryService(self._own, self.index),
             "Workspace": WorkspaceService(self._own, reach, GlobalManagement(ghippo)),
         }
 
@@ -62,7 +64,7 @@ class Services:
         """Follow what services read from memory, and open the index. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._own.run())
-            tasks.create_task(self._index.run())
+            tasks.create_task(self.index.run())
 
     async def wait_synced(self) -> None:
         """Before this, everything is read from the API server: slower, not wrong."""

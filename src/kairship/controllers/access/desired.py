@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from kairship.access.proxy import TO_MEMBERS
 from kairship.controllers.access import rules
 from kairship.controllers.access.grants import Grants, Permissions
 from kairship.controllers.access.rules import CustomKind, Rule
@@ -72,7 +73,7 @@ def desire(
 
 
 def _reaching(held: Permissions) -> bool:
-    return rules.PROXY in held
+    return TO_MEMBERS in held
 
 
 def _same(granted: list[Rule]) -> list[Rule]:

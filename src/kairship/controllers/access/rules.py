@@ -16,10 +16,10 @@ import msgspec
 from kairship.access import Permission, permissions
 from kairship.access.kinds import BY_RESOURCE, KARMADA, is_custom
 from kairship.access.namespaces import NEEDED as REACHES_SYSTEM
+from kairship.access.proxy import TO_MEMBERS
 from kairship.access.rules import READ
 from kairship.access.rules import Rule as TableRule
 
-PROXY = "kairship.clusters.proxy"
 CARRY = "carry"
 """A verb that means nothing. Karmada lets those be impersonated into a member who have any verb on its proxy."""
 
@@ -75,7 +75,7 @@ def in_members(rules: Iterable[Rule]) -> list[Rule]:
 
 def proxy(clusters: Collection[str]) -> list[Rule]:
     """To reach through to these members; with the rights that one has there."""
-    verbs = sorted({verb for rule in permissions()[PROXY].rules for verb in rule.verbs})
+    verbs = sorted({verb for rule in permissions()[TO_MEMBERS].rules for verb in rule.verbs})
     return [_on_proxy(clusters, verbs)] if clusters else []
 
 

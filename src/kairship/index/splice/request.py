@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kairship.index.accept import is_plain_json
+from kairship.index.accept import Format, wanted
 from kairship.index.fields import kind_name
 from kairship.index.query import Plan, Query, Scope, plan
 from kairship.index.records import is_partial
@@ -59,7 +59,7 @@ class WatchRequest(msgspec.Struct, frozen=True):
         """How the index answers its beginning; None when the cluster has to."""
         if is_partial(self.kind):
             return None
-        if not (is_plain_json(self.accept) and self.parameters.keys() <= _UNDERSTOOD):
+        if not (wanted(self.accept) is Format.PLAIN and self.parameters.keys() <= _UNDERSTOOD):
             return None
         if self.parameters.get("resourceVersionMatch") != "NotOlderThan":
             return None

@@ -1,0 +1,156 @@
+"""Reads that the index answers instead of the instance: get, list, and the beginning of a watch.
+
+It answers what bindings grant, and only where the RBAC that they mean inside grants the same: whoever is asked, the
+answer is one. It never refuses anybody. Whatever is granted inside by hand, asked for in a form that the index does not
+have, or wanted from the instance itself (`Cache-Control: no-cache`) is `PassThrough`.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from kairship.access import Extent
+from kairship.access.kinds import is_custom
+from kairship.apiserver.proxy.asking import Asked
+from kairship.apiserver.proxy.columns import Columns
+from kairship.apiserver.proxy.known_kinds import KnownKinds
+from kairship.apiserver.proxy.passing import Passing
+from kairship.apiserver.proxy.place import Place
+from kairship.apiserver.services.resources.index_reader import Collected
+from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest
+from kairship.index.accept import Format, wanted
+from kairship.index.opening import IndexAccess
+from kairship.kube import Client, kinds
+
+_FRESH = frozenset({"no-cache", "no-store", "max-age=0"})
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What to send, while the context that gave it lasts."""
+
+    status: int
+    headers: dict[str, str]
+    body: AsyncGenerator[bytes]
+    whole: bytes | None = None
+    """The body, if it is in one piece."""
+    from_index: bool = True
+
+
+class _Definition(msgspec.Struct):
+    class Spec(msgspec.Struct):
+        scope: str
+
+    spec: Spec
+
+
+class IndexedReads:
+    def __init__(self, index: IndexAccess, collected: Collected) -> None:
+        self._index = index
+        self._collected = collected
+        self._kinds = KnownKinds()
+        self._columns = Columns()
+
+    @asynccontextmanager
+    async def answer(self, passing: Passing, connect: Callable[[], Client]) -> AsyncIterator[Answer]:
+        """Raises `PassThrough` at its beginning. `connect` gives the client of the instance, as the caller."""
+        asked = passing.asked
+        if not isinstance(asked, Asked) or not asked.reads or not _is_for_the_index(passing):
+            raise PassThrough("not for the index")
+        opened = self._index.opened
+        if opened is None:
+            raise PassThrough("there is no index")
+        place = await self._place(passing, asked, opened.current)
+        await self._require_same_inside(passing, asked, place)
+        if asked.watches:
+            async with self._watch(passing, place, opened.splicer, connect) as answer:
+                yield answer
+            return
+        accept = passing.request.headers.get("Accept", "")
+        request = ReadRequest(
+            place.cluster,
+            place.resource,
+            passing.parameters,
+            passing.caller.id,
+            namespace=place.namespace,
+            name=asked.name or None,
+            accept=accept,
+            layout=await self._columns.layout(place, connect) if wanted(accept) is Format.TABLE else None,
+        )
+        async with opened.reads.answer(request) as reply:
+            yield Answer(status=reply.status, headers=reply.headers, body=reply.body, whole=reply.whole)
+
+    @asynccontextmanager
+    async def _watch(
+        self, passing: Passing, place: Place, splicer: Splicer, connect: Callable[[], Client]
+    ) -> AsyncIterator[Answer]:
+        request = WatchRequest(
+            place.cluster,
+            place.reached,
+            passing.parameters,
+            place.namespace,
+            passing.request.headers.get("Accept", ""),
+        )
+        if not request.wants_initial_events or request.plan() is None:
+            raise PassThrough("a watch that the index has no part in")
+        async with AsyncExitStack() as held:
+            # What the caller wrote a moment ago has to be in the beginning.
+            await place.current.moment(
+                held, place.cluster, place.resource, caller=passing.caller.id, namespace=place.namespace
+            )
+        async with splicer.watch(connect(), request) as reply:
+            yield Answer(status=reply.status, headers=reply.headers, body=reply.body, from_index=reply.spliced)
+
+    async def _place(self, passing: Passing, asked: Asked, current: Current) -> Place:
+        target, about = passing.target, asked.attributes
+        instance = self._collected.instance(target.instance)
+        cluster = instance if target.cluster is None else self._collected.member(target.instance, target.cluster)
+        if instance is None or cluster is None:
+            raise PassThrough("it is not collected")
+        resource = await self._kinds.find(
+            current.index, cluster, group=about.group, version=asked.version, plural=about.resource
+        )
+        namespace = None if (about.group, about.resource) == ("", "namespaces") else about.namespace or None
+        in_its_place = (namespace is not None or not asked.name) if resource.namespaced else namespace is None
+        if not in_its_place:
+            raise PassThrough("a path that means nothing, which the cluster says itself")
+        return Place(
+            current=current,
+            cluster=cluster,
+            instance=instance,
+            member=target.cluster,
+            resource=resource,
+            namespace=namespace,
+        )
+
+    async def _require_same_inside(self, passing: Passing, asked: Asked, place: Place) -> None:
+        """Raises `PassThrough` unless RBAC inside says yes as well."""
+        extent, current = passing.admitted.extent, place.current
+        if extent is None:
+            raise PassThrough("not granted by bindings, or not in the same way inside")
+        if is_custom(place.resource.group):
+            # Rules about kinds of somebody's own are written for those that are defined in the instance.
+            name = f"{place.resource.plural}.{place.resource.group}"
+            _, row = await current.get(place.instance, kinds.CRDS, name, caller=None)
+            if row is None or _scope(row.body) is not place.resource.namespaced:
+                raise PassThrough("the kind is not defined in the instance")
+        if extent is Extent.NAMESPACE:
+            # Rules about one namespace are written into it: without it there are none.
+            _, row = await current.get(place.instance, kinds.NAMESPACES, asked.attributes.namespace, caller=None)
+            if row is None:
+                raise PassThrough("there is no such namespace in the instance")
+
+
+def _is_for_the_index(passing: Passing) -> bool:
+    request = passing.request
+    wanted = {part.strip().lower() for part in request.headers.get("Cache-Control", "").split(",")}
+    if request.method != "GET" or wanted & _FRESH or passing.target.path.endswith("/"):
+        return False
+    # Servers differ in what they make of these.
+    return ";" not in passing.query and len(parse_qsl(passing.query, keep_blank_values=True)) == len(passing.parameters)
+
+
+def _scope(definition: bytes) -> bool:
+    """Whether what it defines is in namespaces."""
+    return msgspec.json.decode(definition, type=_Definition).spec.scope == "Namespaced"

@@ -1,0 +1,118 @@
+"""Writes through the proxy are noted before the writer is answered: the next read by the same caller has to show them.
+
+A reply says which revision a write led to, or which object is gone. One that says neither (a deletion of many, a format
+that is not read here) is noted as such, and for a while the caller's reads of that kind go to the instance.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+
+import msgspec
+import structlog
+
+from kairship.apiserver.proxy.asking import Asked
+from kairship.apiserver.proxy.passing import Passing
+from kairship.apiserver.proxy.sending import chained
+from kairship.apiserver.services.resources.index_reader import Collected
+from kairship.index import BrokenIndexError, Written
+from kairship.index.opening import IndexAccess
+
+log = structlog.get_logger("kairship.proxy")
+
+_LARGEST = 8 << 20
+"""Bytes of a reply that are held to be read. No object is larger."""
+_CHANGING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_NOT_CHANGING = frozenset({"exec", "attach", "portforward", "proxy", "token", "log"})
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """An object that is shown once more, while nothing holds it any longer."""
+        return bool(self.deletion_timestamp and not self.finalizers and not self.deletion_grace_period_seconds)
+
+
+class _Details(msgspec.Struct):
+    uid: str = ""
+
+
+class _Reply(msgspec.Struct):
+    kind: str = ""
+    metadata: _Metadata | None = None
+    details: _Details | None = None
+
+
+_decoder = msgspec.json.Decoder(_Reply)
+
+
+class NotedWrites:
+    def __init__(self, index: IndexAccess, collected: Collected) -> None:
+        self._index = index
+        self._collected = collected
+
+    def concerns(self, passing: Passing) -> bool:
+        """Whether the reply says something that has to be noted, if it is a good one."""
+        asked = passing.asked
+        if not isinstance(asked, Asked) or self._index.opened is None or "dryRun" in passing.parameters:
+            return False
+        about = asked.attributes
+        changes = about.verb in _CHANGING and about.subresource not in _NOT_CHANGING
+        return changes and about.group not in _REVIEWS
+
+    async def noted(
+        self, passing: Passing, headers: Mapping[str, str], reply: AsyncGenerator[bytes]
+    ) -> tuple[AsyncGenerator[bytes], bool]:
+        """The same reply, and whether what it says is noted. Until it is, nothing of it goes to the caller."""
+        begun: list[bytes] = []
+        size = 0
+        async for piece in reply:
+            begun.append(piece)
+            size += len(piece)
+            if size > _LARGEST:
+                break
+        readable = size <= _LARGEST and headers.get("Content-Type", "").startswith("application/json")
+        is_noted = await self._note(passing, b"".join(begun) if readable else None)
+        return chained(begun, reply), is_noted
+
+    async def _note(self, passing: Passing, body: bytes | None) -> bool:
+        asked, target, opened = passing.asked, passing.target, self._index.opened
+        if not isinstance(asked, Asked) or opened is None:
+            return True
+        about = asked.attributes
+        cluster = (
+            self._collected.instance(target.instance)
+            if target.cluster is None
+            else self._collected.member(target.instance, target.cluster)
+        )
+        if cluster is None:
+            return True
+        revision, deleted = (0, "") if body is None or about.verb == "deletecollection" else told(about.verb, body)
+        kind = f"{about.resource}.{about.group}" if about.group else about.resource
+        try:
+            await opened.current.writes.note(passing.caller.id, Written(cluster, kind, revision, deleted))
+        except BrokenIndexError as error:
+            # It is done, and saying that it failed would be worse than showing it a moment later.
+            log.warning("a write was not noted", request_id=passing.envelope.request_id, error=str(error))
+            return False
+        return True
+
+
+def told(verb: str, body: bytes) -> tuple[int, str]:
+    """The revision that a write led to, or the uid of what is gone; neither if the reply does not say."""
+    try:
+        reply = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0, ""
+    if reply.kind == "Status":
+        return 0, reply.details.uid if verb == "delete" and reply.details is not None else ""
+    metadata = reply.metadata or _Metadata()
+    if metadata.is_gone:
+        return 0, metadata.uid
+    text = metadata.resource_version
+    return (int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0), ""

