@@ -39,6 +39,8 @@ def build() -> Path:
     cache = Cache.default()
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()))).hexdigest()[:16]
     binary = cache.root / "tests" / f"informer-{digest}"
+    if binary.exists():
+        return binary
     binary.parent.mkdir(parents=True, exist_ok=True)
     with (binary.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
