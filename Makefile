@@ -16,7 +16,7 @@ down: $(STAMP)  ## stop the plane, keep its data
 test: lint  ## everything CI runs
 	tests/install-servers.sh
 	$(BIN)/kairship engine build --group plane --group test --group gen
-	PYTHONPATH=tests $(BIN)/python -m support.informer
+	PYTHONPATH=tests $(BIN)/python -m support.go_programs
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 15
 
 soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes

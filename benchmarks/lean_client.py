@@ -26,6 +26,7 @@ class Answer(NamedTuple):
 
 class LeanClient:
     def __init__(self, url: str, tls: ssl.SSLContext, headers: dict[str, str]) -> None:
+        self._url, self._given = url, headers
         place = urlsplit(url)
         self._address = (place.hostname or "", place.port or 443)
         self._tls = tls
@@ -36,9 +37,31 @@ class LeanClient:
 
     def get(self, path: str, *, until: bytes = b"", keep: bool = False) -> Answer:
         """The whole reply, or as much of it as ends with `until`. Its body only if it is to be kept."""
+        return self._exchange(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode(), until=until, keep=keep)
+
+    def send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        """A request with a body, and its whole reply."""
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"{method} {path} HTTP/1.1\r\n{self._headers}{more}Content-Length: {len(body)}\r\n\r\n"
+        return self._exchange(head.encode() + body, keep=True)
+
+    def another(self) -> "LeanClient":
+        """With a connection of its own."""
+        return LeanClient(self._url, self._tls, self._given)
+
+    def begin(self, path: str) -> None:
+        """Ask for what does not end, and return when it has begun."""
+        connected = self._connected()
+        connected.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._receive(connected)
+        assert received.startswith(b"HTTP/1.1 200"), received[:300]
+
+    def _exchange(self, request: bytes, *, until: bytes = b"", keep: bool = False) -> Answer:
         connected = self._connected()
         began = time.perf_counter()
-        connected.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
+        connected.sendall(request)
         received = b""
         while (head := received.find(b"\r\n\r\n")) < 0:
             received += self._receive(connected)

@@ -28,94 +28,44 @@ The table tells CPU in percent of one core. On a busy machine trust the ratios.
 import argparse
 import asyncio
 import base64
-import datetime as dt
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import quantiles
-from typing import Any, ClassVar
+from typing import Any
 
-import msgspec
 import psutil
 import report
+from processes.measured_plane import PATIENCE, Latency, Plane, Request, running_plane
 
 from kairship.controllers import rbac
 from kairship.controllers.global_cluster import INSTANCE, MEMBERSHIP
-from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
-from kairship.controlplane.pki import write_private
-from kairship.embedded import Home, clusters, roles
-from kairship.engine import Engine
+from kairship.embedded import Home, roles
 from kairship.instances.drivers.waiting import until
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import MetadataOnly
 from kairship.resources import NAMESPACE, Instance
 from kairship.resources.instance_status import InstanceState
-from kairship.supervisor import ProcessSpec, SupervisorClient, daemon
+from kairship.supervisor import ProcessSpec
 
 SIZES = (10, 100, 1000)
 INSTANCES = 2
 IDLE_SECONDS = 15.0
 POLL_EVERY = 5.0
 WARM_UP, CHANGES = 20, 200
-PATIENCE = 90.0
 SECRET_BYTES = 4096
 
-MEASURED = (roles.TOKEN_KEEPER, roles.CONTROLLER_MANAGER)
 POLLER = "benchmark/poller"
 POLLER_AGENT = "poller"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{rbac.ACCOUNT}"
 
 # What `--check` tolerates from the smallest number of objects to the largest: twice as much, and the noise of a short
 # window. Cost that follows objects would be a hundred times as much.
 TOLERATED_FACTOR = 2.0
 TOLERATED_NOISE = {"idle CPU, %": 0.5, "idle requests per second": 0.2, "CPU per change, ms": 1.0}
-
-
-class ObjectReference(msgspec.Struct, frozen=True):
-    resource: str = ""
-    name: str = ""
-
-
-class Request(msgspec.Struct, rename="camel"):
-    """An entry of the audit log. A watch has two, when it begins and when it ends."""
-
-    id: str = msgspec.field(name="auditID")
-    verb: str
-    at: dt.datetime = msgspec.field(name="requestReceivedTimestamp")
-    user_agent: str = ""
-    object_ref: ObjectReference = ObjectReference()
-
-
-class AuditLog:
-    """Every request of the controller-manager's service account, as the API server received it."""
-
-    POLICY: ClassVar[dict[str, Any]] = {
-        "apiVersion": "audit.k8s.io/v1",
-        "kind": "Policy",
-        "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
-    }
-
-    def __init__(self, directory: Path) -> None:
-        self._policy = directory / "audit-policy.json"
-        self._log = directory / "audit.log"
-
-    def added_to(self, apiserver: ProcessSpec) -> ProcessSpec:
-        write_private(self._policy, msgspec.json.encode(self.POLICY))
-        flags = (f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}")
-        return msgspec.structs.replace(apiserver, argv=(*apiserver.argv, *flags))
-
-    def between(self, begin: float, end: float) -> list[Request]:
-        """In the order of their arrival; times are Unix times."""
-        entries = msgspec.json.Decoder(Request).decode_lines(self._log.read_bytes())
-        found = {entry.id: entry for entry in entries if begin <= entry.at.timestamp() < end}
-        return sorted(found.values(), key=lambda request: request.at)
 
 
 @dataclass(frozen=True)
@@ -126,61 +76,11 @@ class Idle:
 
 
 @dataclass(frozen=True)
-class Latency:
-    p50_ms: float
-    p99_ms: float
-
-    @classmethod
-    def of(cls, seconds: Sequence[float]) -> "Latency":
-        cuts = quantiles(seconds, n=100, method="inclusive")
-        return cls(p50_ms=round(1000 * cuts[49], 2), p99_ms=round(1000 * cuts[98], 2))
-
-
-@dataclass(frozen=True)
 class Changes:
     reconcile: Latency
     kubectl_watch: Latency
     cpu_ms_per_change: float
     requests_per_change: float
-
-
-@dataclass(frozen=True)
-class Plane:
-    """The running plane, and what is needed to look at it."""
-
-    home: Home
-    engine: Engine
-    supervisor: SupervisorClient
-    cluster: ControlPlane
-    client: Client
-    audit: AuditLog
-
-
-@asynccontextmanager
-async def running_plane() -> AsyncIterator[Plane]:
-    engine = await Engine.find()
-    with tempfile.TemporaryDirectory(prefix="kairship-bench-", ignore_cleanup_errors=True) as directory:
-        home = Home(Path(directory) / "plane")
-        record = home.open()
-        supervisor = await daemon.start(home.root)
-        try:
-            cluster = await clusters.control_plane(
-                supervisor, home.planes, kind=PlaneKind.GLOBAL, name="global", uid=record.global_uid
-            )
-            await asyncio.to_thread(kubernetes.ensure_certificates, cluster)
-            audit = AuditLog(cluster.directory)
-            apiserver = audit.added_to(kubernetes.kube_apiserver(cluster, engine))
-            controllers = kubernetes.kube_controller_manager(cluster, engine)
-            await supervisor.put(kubernetes.etcd(cluster, engine), apiserver, controllers)
-            await supervisor.wait_ready(cluster.group, timeout=PATIENCE)
-            async with Client(cluster.connection()) as client:
-                await roles.install(client)
-                processes = await roles.processes(supervisor, cluster, home, engine)
-                await supervisor.put(*(each for each in processes if each.name in MEASURED), _poller(home))
-                await supervisor.wait_ready(*MEASURED, POLLER, timeout=PATIENCE)
-                yield Plane(home, engine, supervisor, cluster, client, audit)
-        finally:
-            await daemon.stop(home.root)
 
 
 def _poller(home: Home) -> ProcessSpec:
@@ -246,15 +146,15 @@ class Costs:
     async def idle(self) -> tuple[Idle, Idle]:
         """Of the controller-manager and of the poller, over the same seconds."""
         names = (roles.CONTROLLER_MANAGER, POLLER)
-        begin, before = time.time(), [await self.cpu_seconds(name) for name in names]
+        begin, before = time.time(), [await self._plane.cpu_seconds(name) for name in names]
         await asyncio.sleep(IDLE_SECONDS)
-        after, end = [await self.cpu_seconds(name) for name in names], time.time()
+        after, end = [await self._plane.cpu_seconds(name) for name in names], time.time()
         requests = self._plane.audit.between(begin, end)
         polled = sum(request.user_agent == POLLER_AGENT for request in requests)
         managed, polling = [
             Idle(
                 cpu_percent=round(100 * (used - used_before) / (end - begin), 2),
-                memory_mib=round(await self._memory(name) / 1024**2, 1),
+                memory_mib=round(await self._plane.memory_bytes(name) / 1024**2, 1),
                 requests_per_second=round(count / (end - begin), 2),
             )
             for name, used, used_before, count in zip(
@@ -262,20 +162,6 @@ class Costs:
             )
         ]
         return managed, polling
-
-    async def cpu_seconds(self, name: str) -> float:
-        times = psutil.Process(await self._pid(name)).cpu_times()
-        return times.user + times.system
-
-    async def _pid(self, name: str) -> int:
-        [status] = await self._plane.supervisor.status(name)
-        assert status.pid is not None, f"{name} does not run: {status.last_exit}"
-        assert not status.restarts, f"{name} has not run all the time: {status.last_exit}"
-        return status.pid
-
-    async def _memory(self, name: str) -> int:
-        [status] = await self._plane.supervisor.status(name, measured=True)
-        return status.memory_bytes or 0
 
 
 class KubectlWatch:
@@ -329,7 +215,7 @@ async def measure_changes(plane: Plane, objects: Objects, costs: Costs, idle: Id
     async with KubectlWatch.running(plane) as watch:
         for number in range(WARM_UP + CHANGES):
             if number == WARM_UP:
-                begin, cpu_before = time.time(), await costs.cpu_seconds(roles.CONTROLLER_MANAGER)
+                begin, cpu_before = time.time(), await plane.cpu_seconds()
             name = objects.memberships[number % len(objects.memberships)]
             change, at = f"{len(objects.memberships)}-{number}", time.time()
             await plane.client.patch(MEMBERSHIP, name, {"metadata": {"labels": {"change": change}}})
@@ -343,7 +229,7 @@ async def measure_changes(plane: Plane, objects: Objects, costs: Costs, idle: Id
             return f"{missing} changes are not reconciled" if missing else None
 
         await until(unanswered, what="a reconcile after every change", timeout=PATIENCE)
-        cpu, end = await costs.cpu_seconds(roles.CONTROLLER_MANAGER) - cpu_before, time.time()
+        cpu, end = await plane.cpu_seconds() - cpu_before, time.time()
     requests = plane.audit.between(begin, end)
     answers = _answers(sent, requests)
     reconciled = [answer - at for (_, at), answer in zip(sent, answers, strict=True) if answer is not None]
@@ -385,7 +271,7 @@ async def measure() -> list[str]:
     idle: dict[str, Idle] = {}
     polling: dict[str, Idle] = {}
     changes: dict[int, Changes] = {}
-    async with running_plane() as plane:
+    async with running_plane(lambda home: [_poller(home)]) as plane:
         objects, costs = Objects(plane), Costs(plane)
         for size in SIZES:
             await objects.grow_to(size)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support import shared_plane
 from support.managed import ManagedInstance, World
 from support.own_global import own_global
@@ -17,6 +18,10 @@ from kairship.kube import Client, Connection, kinds
 
 TESTS = Path(__file__).parent
 LONGEST_FIRST = ("faults", "engine", "e2e", "security", "contract", "unit")
+
+# How long an example takes says more about a busy machine than about the code.
+settings.register_profile("kairship", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kairship")
 
 
 class Kube:

@@ -5,6 +5,7 @@ import json
 import shlex
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,14 @@ async def test_objects_are_made_changed_and_deleted(kubectl: Kubectl, home: str)
     await kubectl.ok("delete", *in_home, "deployments", "-l", "z=1")
     await kubectl.ok("wait", *in_home, "--for=delete", "deployment/web", "--timeout=30s")
     await kubectl.ok("delete", *in_home, "configmaps", "--all")
+
+
+async def test_an_object_is_edited(kubectl: Kubectl, home: str) -> None:
+    """As people do it: what the editor leaves becomes a patch."""
+    await kubectl.ok("create", "configmap", "edited", "-n", home, "--from-literal=colour=red")
+    editing = replace(kubectl, environment={"KUBE_EDITOR": "sed -i s/red/blue/"})
+    await editing.ok("edit", "configmap", "edited", "-n", home)
+    assert await kubectl.ok("get", "configmap", "edited", "-n", home, "-o", "jsonpath={.data.colour}") == "blue"
 
 
 async def test_a_watch_tells_what_happens(kubectl: Kubectl, home: str) -> None:

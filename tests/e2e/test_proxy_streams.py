@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -91,6 +92,37 @@ async def test_a_command_runs_in_a_pod(admin: Kubectl, place: Place, environment
         for word in ("one", "two"):
             terminal.stdin.write(f"{word}\n".encode())
             assert await line_of(terminal) == word
+
+
+async def test_a_terminal_is_opened_as_people_do(admin: Kubectl, place: Place) -> None:
+    """`exec -it`: kubectl has a terminal itself, and the pod gets one."""
+    ours, theirs = os.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(admin.binary, "exec", "-it", "-n", place.namespace, place.pod, "--", "sh", "-c", "echo opened; cat"),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={"HOME": str(admin.kubeconfig.parent), "KUBECONFIG": str(admin.kubeconfig), "PATH": os.environ["PATH"]},
+        )
+        try:
+            assert "opened" in await shown(ours, "opened")
+            os.write(ours, b"typed\n")
+            assert "typed" in await shown(ours, "typed")
+        finally:
+            await end(process)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+async def shown(terminal: int, word: str) -> str:
+    """What a terminal shows, once a word is in it."""
+    seen = ""
+    async with asyncio.timeout(30):
+        while word not in seen:
+            seen += (await asyncio.to_thread(os.read, terminal, 4096)).decode(errors="replace")
+    return seen
 
 
 async def test_much_passes_in_both_directions(admin: Kubectl, place: Place) -> None:

@@ -120,6 +120,15 @@ async def test_the_role_knows_who_asks(role: Role, echo: Echo) -> None:
     assert 0 < served.remaining() <= 10
 
 
+async def test_what_the_role_tells_beside_its_reply_reaches_the_caller(role: Role) -> None:
+    asked = call()
+    async with role.channel(await role.token()) as channel:
+        await channel.unary(GET, GetInstanceRequest(name="demo"), asked)
+        assert (asked.data_age, asked.warnings) == (None, [])
+        await channel.unary(GET, GetInstanceRequest(name="old"), asked)
+    assert (asked.data_age, asked.warnings) == (12.5, ["it is old"])
+
+
 async def test_replies_come_one_by_one(role: Role, echo: Echo) -> None:
     echo.released.set()
     async with role.channel(await role.token()) as channel:

@@ -9,8 +9,6 @@ import asyncio
 import os
 import random
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -19,36 +17,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.collector_process import CollectorProcess
 from support.own_cluster import OwnCluster, own_cluster, unreachable
 from support.relay import Relay, relay_to
 
 from kairship.engine import Engine
 from kairship.index import Current, KubernetesReads, NoSuchClusterError, PageTokens, PassThrough, ReadRequest, Written
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog
+from kairship.kpanda.collector import CollectorSettings
 from kairship.kube import Client, Connection, KubeError, kinds
+from kairship.reconcile import Backoff, Pace
 
 CLUSTER = "soak"
 SECONDS = float(os.environ.get("KAIRSHIP_SOAK_SECONDS", "12"))
 WRITERS = 4
-COLLECTOR = """
-import asyncio, sys
-from pathlib import Path
-from kairship.index.sqlite import SqliteWriter
-from kairship.kpanda.collector import ClusterStores, Collector, CollectorSettings
-from kairship.kube import Client, Connection
-from kairship.reconcile import Backoff, Pace, SystemClock
-
-async def main():
-    root, cluster = Path(sys.argv[1]), sys.argv[3]
-    async def open_stores(uid):
-        return ClusterStores(await SqliteWriter.open(root, uid), await SqliteWriter.open(root / "events", uid))
-    settings = CollectorSettings(heartbeat=0.5, pace=Pace(page_size=20, backoff=Backoff(0.1, 0.5)))
-    async with Collector(open_stores, clock=SystemClock(), settings=settings) as collector:
-        collector.follow(cluster, lambda: Client(Connection.from_kubeconfig(sys.argv[2]), timeout=5))
-        await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
+FAST = CollectorSettings(heartbeat=0.5, pace=Pace(page_size=20, backoff=Backoff(0.1, 0.5)))
 pytestmark = pytest.mark.timeout(SECONDS * 3 + 240)
 
 
@@ -56,24 +39,6 @@ pytestmark = pytest.mark.timeout(SECONDS * 3 + 240)
 def own(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
     with own_cluster(tmp_path_factory.mktemp("own"), engine) as cluster:
         yield cluster
-
-
-class CollectorProcess:
-    """The collector, in a process that can be killed."""
-
-    def __init__(self, root: Path, kubeconfig: Path) -> None:
-        self._arguments = (str(root), str(kubeconfig), CLUSTER)
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", COLLECTOR, *self._arguments, stdout=asyncio.subprocess.DEVNULL
-        )
-
-    async def kill(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        await self._process.wait()
 
 
 class Traffic:
@@ -202,7 +167,7 @@ async def test_soak(own: OwnCluster, tmp_path: Path) -> None:
         far = msgspec.structs.replace(own.connection, server=f"https://{relay.address}", tls_server_name="127.0.0.1")
         kubeconfig.write_bytes(far.to_kubeconfig(name="soak"))
         assert Connection.from_kubeconfig(kubeconfig) == far
-        collector = CollectorProcess(root, kubeconfig)
+        collector = CollectorProcess(root, kubeconfig, CLUSTER, FAST)
         index, writes = SqliteIndex(root), SqliteWriteLog(root)
         reads = KubernetesReads(Current(index, writes, max_age=5.0), PageTokens(b"k" * 32))
         async with Client(own.connection, timeout=5) as client:

@@ -24,7 +24,7 @@ from kairship.kpanda.settings import Settings
 from kairship.kpanda.sharing import Whole
 from kairship.kube import AddressRule, Client, Connection, Object, kinds
 from kairship.process.certificates import CertificateFiles
-from kairship.reconcile import Metrics, SystemClock, resource_of
+from kairship.reconcile import Clock, Metrics, SystemClock, resource_of
 from kairship.resources import CLUSTERS, MEMBERSHIPS, NAMESPACE
 from kairship.rpc.registry import Registry
 from support.own_global import identity
@@ -122,7 +122,12 @@ async def grant_account(client: Client) -> None:
 
 @asynccontextmanager
 async def management_of(
-    connection: Connection, index: Path, *, addresses: AddressRule = LOOPBACK, **settings: Any
+    connection: Connection,
+    index: Path,
+    *,
+    addresses: AddressRule = LOOPBACK,
+    clock: Clock | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Management]:
     """Everything of it, until the end of the block, in the global cluster at `connection`."""
     async with Client(connection) as world:
@@ -145,7 +150,7 @@ async def management_of(
                 ),
                 holder="test",
                 term=None,
-                clock=SystemClock(),
+                clock=clock or SystemClock(),
                 registry=registry,
                 metrics=Metrics(registry),
                 pool_metrics=PoolMetrics(registry),

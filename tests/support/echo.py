@@ -40,6 +40,9 @@ class Echo:
         if request.name == "slow":
             self.entered.release()
             await self.released.wait()
+        if request.name == "old":
+            call.note_age(12.5)
+            call.warn("it is old")
         return Instance(metadata=ObjectMeta(name=request.name))
 
     async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:

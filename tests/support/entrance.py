@@ -20,6 +20,7 @@ from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.entrance import Entrance
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.origins import Origins
+from kairship.apiserver.proxy.proxy import Behind
 from kairship.apiserver.rest import Page
 from kairship.apiserver.streams import Streams
 from kairship.apiserver.tracing import NoTracing, Tracing
@@ -156,6 +157,7 @@ async def running(
     certificate: ServerCertificate | None = None,
     grace: float = 5.0,
     origins: Origins | None = None,
+    behind: Behind | None = None,
 ) -> AsyncIterator[Running]:
     """Without a `world`, the administrator may do everything and nobody else anything."""
     rights = world or World(bind(ADMIN.id, Role.PLATFORM_ADMIN, on()))
@@ -170,6 +172,7 @@ async def running(
         tracing=tracing or NoTracing(),
         receivers=receivers,
         origins=origins or Origins(),
+        behind=behind,
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"

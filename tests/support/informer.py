@@ -1,27 +1,17 @@
 """client-go's informer as a process: what Kubernetes' own clients make of what they are served.
 
-The program is in `tests/informer`. It is built once per version of its sources, into the cache of the engine, by
-`python -m support.informer`: compiling client-go takes longer than a test may wait.
+The program is in `tests/informer`; `support.go_programs` builds it.
 """
 
 import asyncio
-import fcntl
-import hashlib
-import os
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
-from kairship.engine.cache import Cache
-from kairship.engine.pins import BUILD_FLAGS, Catalogue
 from kairship.kube import Connection, Resource
-
-_SOURCES = Path(__file__).parent.parent / "informer"
-_BUILD_TIMEOUT = 600.0
+from support import go_programs
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -36,29 +26,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def build() -> Path:
-    cache = Cache.default()
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()))).hexdigest()[:16]
-    binary = cache.root / "tests" / f"informer-{digest}"
-    if binary.exists():
-        return binary
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    with (binary.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not binary.exists():
-            partial = binary.with_suffix(".partial")
-            # The flags and tags of the engine's own build: what it has compiled is not compiled again.
-            tags = ",".join(Catalogue.load().find("kube-apiserver").pinned.module.tags)
-            command = [_go(cache), "build", *BUILD_FLAGS, "-tags", tags, "-o", str(partial), "."]
-            environment = {**os.environ, "CGO_ENABLED": "0"}
-            subprocess.run(command, cwd=_SOURCES, env=environment, check=True, timeout=_BUILD_TIMEOUT)
-            partial.rename(binary)
-    return binary
-
-
-def _go(cache: Cache) -> str:
-    found = shutil.which("go") or next(map(str, cache.toolchain.glob("go-*/go/bin/go")), None)
-    assert found is not None, "no Go: `kairship engine build` installs one"
-    return found
+    return go_programs.build("informer")
 
 
 class Informer:
@@ -138,7 +106,3 @@ def assert_nothing_twice(told: list[Told]) -> None:
                 assert known.pop(one.name), one
                 continue
         known[one.name] = one.version
-
-
-if __name__ == "__main__":
-    build()

@@ -18,7 +18,7 @@ GHIPPO = "/apis/ghippo.io/v1alpha1"
 WITHIN = 5.0
 """Seconds in which a right that was given or taken must have its effect."""
 
-_FIRST, _PASSWORD = "the first password of a test", "a password of a person in a test"
+_FIRST, PASSWORD = "the first password of a test", "a password of a person in a test"
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class People:
         made = await self.do("POST", "users", {"name": full, "password": _FIRST})
         self._users.append(made["id"])
         first = await self.sign_in(full, _FIRST)
-        change = {"oldPassword": _FIRST, "newPassword": _PASSWORD}
+        change = {"oldPassword": _FIRST, "newPassword": PASSWORD}
         changed = await first.request("PUT", f"{GHIPPO}/current-user/password", change)
         assert changed.status == 200, changed.body
-        return Person(made["id"], full, await self.sign_in(full, _PASSWORD))
+        return Person(made["id"], full, await self.sign_in(full, PASSWORD))
 
-    async def sign_in(self, name: str, password: str = _PASSWORD) -> Client:
+    async def sign_in(self, name: str, password: str = PASSWORD) -> Client:
         stranger = self.admin.named("")
         reply = await stranger.request("POST", f"{GHIPPO}/login", {"name": name, "password": password})
         assert reply.status == 200, reply.body

@@ -50,6 +50,8 @@ class Api:
         self.pool = pool
         self.warnings: list[str] = []
         """Of the last call."""
+        self.age: float | None = None
+        """Of what the last call read; 0 if a cluster itself was asked."""
         self.caller = ALICE
         self.sight = EVERYTHING
         """What the next calls are about."""
@@ -68,7 +70,7 @@ class Api:
                 raise
             raise told from error
         finally:
-            self.warnings = call.warnings
+            self.warnings, self.age = call.warnings, call.data_age
         assert isinstance(found, reply)
         return found
 

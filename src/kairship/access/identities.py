@@ -37,6 +37,8 @@ class Token(msgspec.Struct, frozen=True, gc=False):
     user: str
     limited_to: frozenset[str] | None
     expires_at: int
+    instance: str = ""
+    """The only one that it is good for, through the native proxy; empty for everything."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -136,7 +138,7 @@ class _Known:
             self.users[each.id] = Identity(each.id, each.name, self._groups.setdefault(groups, groups))
         for token in tokens:
             limits = frozenset(map(sys.intern, token.limited_to)) or None
-            self.tokens[token.hash] = Token(token.id, token.user, limits, token.expires_at)
+            self.tokens[token.hash] = Token(token.id, token.user, limits, token.expires_at, sys.intern(token.instance))
             self._hashes[token.id] = token.hash
             self._next_expiry = min(self._next_expiry, token.expires_at)
 

@@ -51,6 +51,7 @@ KINDS = (
     *_kinds("networking.k8s.io", ("ingressclasses", "ingress classes"), namespaced=False, writer=None),
     *_kinds("storage.k8s.io", ("storageclasses", "storage classes"), namespaced=False, writer=None),
     *_kinds("discovery.k8s.io", ("endpointslices", "endpoint slices"), writer=None),
+    *_kinds("coordination.k8s.io", ("leases", "leases")),
     *_kinds("apiextensions.k8s.io", ("customresourcedefinitions", "definitions of kinds"), namespaced=False),
     *_kinds(
         "policy.karmada.io",
@@ -96,7 +97,7 @@ BUILT_IN_GROUPS = frozenset(
     {kind.group for kind in KINDS}
     | {
         "admissionregistration.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-        "certificates.k8s.io", "coordination.k8s.io", "events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io",
+        "certificates.k8s.io", "events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io",
         "internal.apiserver.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
         "scheduling.k8s.io", "storagemigration.k8s.io", "metrics.k8s.io", "custom.metrics.k8s.io",
         "external.metrics.k8s.io",

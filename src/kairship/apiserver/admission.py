@@ -1,23 +1,35 @@
-"""Who is served now and who waits: so many requests at a time, so many of one caller, and turns between callers.
+"""Who is served now and who waits: so much at a time, so much of one caller, so much of one place, and turns.
 
-A request that finds no room waits in the line of its caller. Whenever a request ends, the lines take turns, so
-somebody who sends a thousand requests delays their own and nobody else's. Lines are bounded: what finds no place in
-them is refused with a time to come back.
+A request that finds no room waits in the line of its caller for its place, which is the instance or member cluster
+that it leads to. Whenever a request ends, callers take turns, and the places of one caller as well. So somebody who
+sends a thousand requests delays their own and nobody else's; and a place that does not answer fills its own lines, and
+neither other places nor other callers notice. Lines are bounded: what finds no place in them is refused with a time to
+come back. A request may be as wide as several: a list of everything costs more than a get.
 
 Everything runs on the event loop, and nothing here awaits but the waiting itself.
 """
 
 import asyncio
-from collections import OrderedDict, deque
-from contextlib import suppress
-from typing import NewType
+from collections import Counter, OrderedDict, deque
+from collections.abc import Hashable
+from typing import NamedTuple, NewType, TypeVar
 
 from kairship.apiserver.limits import Limits
 from kairship.rpc.errors import ResourceExhausted
 
 CallerId = NewType("CallerId", str)
+Place = NewType("Place", str)
 
+K = TypeVar("K", bound=Hashable)
+
+HERE = Place("")
+"""The plane itself, which has no bound of its own."""
 RETRY_AFTER = 1.0
+
+
+class _Waiter(NamedTuple):
+    turn: asyncio.Future[None]
+    width: int
 
 
 class Admission:
@@ -25,69 +37,100 @@ class Admission:
         self._limits = limits
         self.running = 0
         self.waiting = 0
-        self._running_of: dict[CallerId, int] = {}
-        self._lines: OrderedDict[CallerId, deque[asyncio.Future[None]]] = OrderedDict()
-        """Of callers who wait, the one whose turn is next first."""
+        self._of_caller: Counter[CallerId] = Counter()
+        self._at_place: Counter[Place] = Counter()
+        self._of_both: Counter[tuple[CallerId, Place]] = Counter()
+        self._waiting_at: Counter[Place] = Counter()
+        self._lines: OrderedDict[CallerId, OrderedDict[Place, deque[_Waiter]]] = OrderedDict()
+        """Of callers who wait, the one whose turn is next first; and of each the places, likewise."""
 
-    async def enter(self, caller: CallerId) -> None:
-        """Returns when the request may be served; `leave` must follow. Raises `ResourceExhausted`."""
-        if caller not in self._lines and self._has_room(caller):
-            self._start(caller)
+    async def enter(self, caller: CallerId, place: Place = HERE, *, width: int = 1) -> None:
+        """Returns when the request may be served; `leave` with the same must follow. Raises `ResourceExhausted`."""
+        lines = self._lines.get(caller, OrderedDict[Place, deque[_Waiter]]())
+        if place not in lines and self._has_room(caller, place, width):
+            self._start(caller, place, width)
             return
-        line = self._lines.setdefault(caller, deque())
-        if self.waiting >= self._limits.waiting or len(line) >= self._limits.waiting_per_caller:
-            if not line:
-                del self._lines[caller]
+        limits = self._limits
+        if (
+            self.waiting >= limits.waiting
+            or sum(map(len, lines.values())) >= limits.waiting_per_caller
+            or (place and self._waiting_at[place] >= limits.waiting_per_place)
+        ):
             raise ResourceExhausted(
                 "too many requests are waiting already; send fewer at a time", retry_after=RETRY_AFTER
             )
-        turn = asyncio.get_running_loop().create_future()
-        line.append(turn)
+        waiter = _Waiter(asyncio.get_running_loop().create_future(), width)
+        self._lines.setdefault(caller, OrderedDict()).setdefault(place, deque()).append(waiter)
         self.waiting += 1
+        self._waiting_at[place] += 1
         try:
-            await turn
+            await waiter.turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it was given the turn in the same moment
-                self.leave(caller)
+            if waiter.turn.done() and not waiter.turn.cancelled():  # it was given the turn in the same moment
+                self.leave(caller, place, width=width)
             else:
-                self._step_out(caller, turn)
+                self._step_out(caller, place, waiter)
             raise
 
-    def leave(self, caller: CallerId) -> None:
-        self.running -= 1
-        self._running_of[caller] -= 1
-        if not self._running_of[caller]:
-            del self._running_of[caller]
+    def leave(self, caller: CallerId, place: Place = HERE, *, width: int = 1) -> None:
+        self.running -= width
+        _take(self._of_caller, caller, width)
+        _take(self._at_place, place, width)
+        _take(self._of_both, (caller, place), width)
         self._give_turns()
 
-    def _has_room(self, caller: CallerId) -> bool:
-        return self.running < self._limits.running and self._running_of.get(caller, 0) < self._limits.running_per_caller
+    def _has_room(self, caller: CallerId, place: Place, width: int) -> bool:
+        limits = self._limits
+        if self.running + width > limits.running or self._of_caller[caller] + width > limits.running_per_caller:
+            return False
+        return not place or (
+            self._at_place[place] + width <= limits.running_per_place
+            and self._of_both[caller, place] + width <= limits.running_per_caller_and_place
+        )
 
-    def _start(self, caller: CallerId) -> None:
-        self.running += 1
-        self._running_of[caller] = self._running_of.get(caller, 0) + 1
+    def _start(self, caller: CallerId, place: Place, width: int) -> None:
+        self.running += width
+        self._of_caller[caller] += width
+        self._at_place[place] += width
+        self._of_both[caller, place] += width
 
     def _give_turns(self) -> None:
-        for caller in list(self._lines):
-            if self.running >= self._limits.running:
-                return
-            if not self._has_room(caller):
-                continue
-            line = self._lines[caller]
-            turn = line.popleft()
-            self.waiting -= 1
-            self._lines.move_to_end(caller)
-            if not line:
-                del self._lines[caller]
-            self._start(caller)
-            turn.set_result(None)
+        given = True
+        while given and self.running < self._limits.running:
+            given = False
+            for caller in list(self._lines):
+                given = self._give_turn(caller) or given
 
-    def _step_out(self, caller: CallerId, turn: asyncio.Future[None]) -> None:
-        line = self._lines.get(caller)
-        if line is None:
+    def _give_turn(self, caller: CallerId) -> bool:
+        lines = self._lines[caller]
+        for place, line in list(lines.items()):
+            while line and line[0].turn.cancelled():  # it has not had the time yet to step out itself
+                self._step_out(caller, place, line[0])
+            if line and self._has_room(caller, place, line[0].width):
+                waiter = line[0]
+                lines.move_to_end(place)
+                self._lines.move_to_end(caller)
+                self._step_out(caller, place, waiter)
+                self._start(caller, place, waiter.width)
+                waiter.turn.set_result(None)
+                return True
+        return False
+
+    def _step_out(self, caller: CallerId, place: Place, waiter: _Waiter) -> None:
+        lines = self._lines.get(caller, OrderedDict())
+        if waiter not in lines.get(place, ()):
             return
-        with suppress(ValueError):
-            line.remove(turn)
-            self.waiting -= 1
-        if not line:
+        lines[place].remove(waiter)
+        self.waiting -= 1
+        _take(self._waiting_at, place, 1)
+        if not lines[place]:
+            del lines[place]
+        if not lines:
             del self._lines[caller]
+
+
+def _take(counts: Counter[K], key: K, width: int) -> None:
+    """What is at zero is not kept: there are any number of callers."""
+    counts[key] -= width
+    if counts[key] <= 0:
+        del counts[key]

@@ -11,6 +11,8 @@ from kairship.apiserver.authorisation import Gatekeeper
 from kairship.apiserver.proxy.indexed import IndexedReads
 from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.services import Offer, Services
+from kairship.apiserver.services.instance.part import PublicAddress
+from kairship.apiserver.services.instance.part import Settings as ServiceSettings
 from kairship.apiserver.webhook import BindingWebhook
 from kairship.apiserver.webhook_secrets import WebhookSecrets
 from kairship.index.opening import IndexPlace
@@ -33,10 +35,12 @@ class Assembly:
         ghippo: RoleAddress,
         kpanda: RoleAddress | None,
         index: IndexPlace,
+        public: PublicAddress | None,
         addresses: AddressRule,
         metrics: CollectorRegistry,
     ) -> None:
-        """`client` is the one of the global cluster, `addresses` where instances may be."""
+        """`client` is the one of the global cluster, `public` where people reach the entrance, `addresses` where
+        instances may be."""
         clock, reconcile_metrics = SystemClock(), Metrics(metrics)
         self.pool = Pool(
             client,
@@ -56,7 +60,15 @@ class Assembly:
         if kpanda is not None:
             self._roles[_KPANDA] = RoleChannel(kpanda, role="container management")
         self._services = Services(
-            client, self.pool, clock=clock, metrics=reconcile_metrics, offers=offers, ghippo=self.ghippo, index=index
+            client,
+            self.pool,
+            clock=clock,
+            metrics=reconcile_metrics,
+            offers=offers,
+            ghippo=self.ghippo,
+            own=self.ghippo,
+            settings=ServiceSettings(public=public),
+            index=index,
         )
         self.reads = IndexedReads(self._services.index, self._services.collected)
         self.writes = NotedWrites(self._services.index, self._services.collected)

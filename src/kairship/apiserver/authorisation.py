@@ -112,6 +112,14 @@ def require_password_changed(caller: Caller) -> None:
         raise PermissionDenied("change your password first; nothing else is allowed until then")
 
 
+def require_for_everything(caller: Caller) -> None:
+    """A token out of a kubeconfig opens the native API of its instance only."""
+    if caller.only_instance:
+        raise PermissionDenied(
+            f"this token is for kubectl on instance {caller.only_instance} and opens nothing else; sign in"
+        )
+
+
 def require_permission_named(call: Call) -> None:
     if not call.method.permission:
         raise PermissionDenied("nobody may call this: it names no permission")

@@ -22,7 +22,12 @@ from kairship import kube
 from kairship.apiserver.admission import Admission, CallerId
 from kairship.apiserver.audit import Audit
 from kairship.apiserver.authentication import Authenticator
-from kairship.apiserver.authorisation import Authorizer, require_permission_named, require_same_page
+from kairship.apiserver.authorisation import (
+    Authorizer,
+    require_for_everything,
+    require_permission_named,
+    require_same_page,
+)
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.pacing import Pace
@@ -224,6 +229,7 @@ class Chain:
             origin=envelope.origin,
         )
         require_permission_named(call)
+        require_for_everything(call.caller)
         if envelope.csrf is not None and not open_to_all:
             require_same_page(call.caller, envelope.csrf)
         return call

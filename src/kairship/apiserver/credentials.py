@@ -131,6 +131,7 @@ class Credentials:
             authenticated_by="token",
             token=token.id,
             limited_to=token.limited_to,
+            only_instance=token.instance,
         )
 
     async def _asked_for(self, hash_: bytes, envelope: Envelope) -> Token:

@@ -23,8 +23,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 128
     """Requests that are served at the same time."""
     running_per_caller: int = 32
+    running_per_place: int = 32
+    """Through the native proxy into one instance, or into one member cluster: it may be one that does not answer."""
+    running_per_caller_and_place: int = 16
+    wide: int = 4
+    """As how many requests counts a list of everything of a kind."""
     waiting: int = 1024
     waiting_per_caller: int = 128
+    waiting_per_place: int = 256
+    turn_seconds: float = 20.0
+    """How long a request of the native proxy waits for its turn."""
+    reply_seconds: float = 300.0
+    """How long a reply of the native proxy takes that is no stream, however slowly it is read."""
     connections: int = 4000
     """Of HTTP that are open at the same time, with something to do or not."""
     calls_per_second: float = 1000.0

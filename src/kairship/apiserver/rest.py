@@ -21,10 +21,11 @@ from kairship.apiserver.downloads import FileStream
 from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.proxy import Proxy
 from kairship.apiserver.proxy.replies import refusal
-from kairship.apiserver.proxy.target import target_of
+from kairship.apiserver.proxy.target import target_by_name, target_of
 from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router
 from kairship.apiserver.server_sent_events import EventStream
+from kairship.process.certificates import name_asked_for
 from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import ApiError, NotFound, Unimplemented
 from kairship.wire import write
@@ -64,7 +65,8 @@ class Rest:
         path, _, query = target.partition("?")
         if self._proxy is not None:
             try:
-                proxied = target_of(path)
+                asked_for, host = name_asked_for(request.transport), request.headers.get("Host", "")
+                proxied = target_by_name(asked_for, host, path) or target_of(path)
                 if proxied is not None:
                     browser_sessions.refuse_secrets(query)
             except ApiError as error:

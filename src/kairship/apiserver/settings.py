@@ -6,6 +6,7 @@ import msgspec
 
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.services import EXTERNAL, Offer
+from kairship.apiserver.services.instance.part import PublicAddress
 from kairship.index.opening import IndexPlace
 from kairship.process.certificates import CertificateFiles
 from kairship.rpc.role_channel import RoleAddress
@@ -36,6 +37,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where objects are read from. Without it they are read from the instances themselves."""
     kpanda: RoleAddress | None = None
     """Container management. Without it, what it owns is not answered."""
+    public: PublicAddress | None = None
+    """Where people reach this, for kubeconfigs. Without it none are issued."""
     workers: int = 1
     linger: float = 0.0
     """Seconds in which new connections are still accepted after it was said that there will be no more."""

@@ -89,6 +89,7 @@ class Worker:
                 ghippo=self._settings.ghippo,
                 kpanda=self._settings.kpanda,
                 index=self._settings.index,
+                public=self._settings.public,
                 addresses=AddressRule.allowing(self._settings.allow_addresses),
                 metrics=metrics,
             ) as assembly,

@@ -1,6 +1,7 @@
 """`kairship apiserver`: the entrance, REST and gRPC."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ from kairship.cli.addresses import AllowAddress, address_rule
 
 if TYPE_CHECKING:
     from kairship.rpc.role_channel import RoleAddress
+
+_PUBLIC_URL = re.compile(r"https://[^/?#@\s]+")
 
 
 def apiserver(
@@ -45,6 +48,16 @@ def apiserver(
         typer.Option(help="The certificate, in PEM; needed beyond loopback.", envvar="KAIRSHIP_TLS_CERT"),
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.", envvar="KAIRSHIP_TLS_KEY")] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            help="https://host:port by which people reach this, for kubeconfigs.", envvar="KAIRSHIP_PUBLIC_URL"
+        ),
+    ] = None,
+    public_ca: Annotated[
+        Path | None,
+        typer.Option(help="The authority of the certificate that they see there.", envvar="KAIRSHIP_PUBLIC_CA"),
+    ] = None,
     karmada_version: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,6 +108,7 @@ def apiserver(
     from kairship.apiserver import process
     from kairship.apiserver.origins import Origins
     from kairship.apiserver.services import EXTERNAL, Offer
+    from kairship.apiserver.services.instance.part import PublicAddress
     from kairship.apiserver.settings import Address, Settings
     from kairship.index.opening import IndexPlace
     from kairship.process.certificates import CertificateFiles
@@ -104,6 +118,8 @@ def apiserver(
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")
+    if public_url is not None and not _PUBLIC_URL.fullmatch(public_url):
+        raise typer.BadParameter("must be https://host:port, without a path", param_hint="--public-url")
     if index is not None and index_url_file is not None:
         raise typer.BadParameter("give --index or --index-url-file, not both")
     try:
@@ -122,6 +138,7 @@ def apiserver(
         index=IndexPlace(index, index_url_file),
         ghippo=RoleAddress(target=ghippo, ca=ghippo_ca, token=ghippo_token),
         kpanda=_role("kpanda", kpanda, kpanda_ca, kpanda_token),
+        public=PublicAddress(public_url, public_ca) if public_url else None,
         allow_addresses=tuple(allow_address or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
         workers=workers,

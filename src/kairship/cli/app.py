@@ -24,6 +24,7 @@ from kairship.cli import (
     version,
 )
 from kairship.cli.account import commands as account
+from kairship.cli.account.kubeconfig import kubeconfig
 from kairship.cli.failure import explain
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.command()(account.approve)
 app.command()(account.logout)
 app.command()(account.whoami)
 app.command()(account.token)
+app.command()(kubeconfig)
 app.command()(version.version)
 app.command()(apiserver.apiserver)
 app.command()(controller_manager.controller_manager)

@@ -1,6 +1,5 @@
 """`kairship controller-manager`: the process that runs the controllers; one of its replicas leads."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,8 @@ def controller_manager(
 ) -> None:
     """Run the controllers against a global cluster. Started by `kairship up`, and by a Deployment in production."""
     # Here and not above, because it takes a moment that other commands need not wait for.
+    import uvloop
+
     from kairship.controllers import process
 
     kept = backups or (data_dir / "backups" if data_dir else None)
@@ -34,4 +35,4 @@ def controller_manager(
         port=port,
         addresses=address_rule(allow_address),
     )
-    asyncio.run(process.run(settings))
+    uvloop.run(process.run(settings))

@@ -34,6 +34,13 @@ def kpanda(
             envvar="KAIRSHIP_EXCLUDE_KINDS",
         ),
     ] = None,
+    exclude_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A namespace of which nothing is collected, in any cluster; repeatable.",
+            envvar="KAIRSHIP_EXCLUDE_NAMESPACES",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="Where gRPC is served.", envvar="KAIRSHIP_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of gRPC.", envvar="KAIRSHIP_PORT")] = 9445,
     ops_host: Annotated[
@@ -45,20 +52,29 @@ def kpanda(
 ) -> None:
     """Register clusters and collect what is in them. Started by `kairship up`, and by a Deployment in production."""
     # Here and not above, because it takes a moment that other commands need not wait for.
+    import msgspec
     import uvloop
 
     from kairship.kpanda import process
     from kairship.kpanda.collector import CollectorSettings
     from kairship.kpanda.settings import Settings
     from kairship.process.certificates import CertificateFiles
+    from kairship.resources.scalars import Label
 
+    try:
+        collector = CollectorSettings(
+            excluded_kinds=frozenset(exclude_kind or ()),
+            excluded_namespaces=msgspec.convert(exclude_namespace or [], frozenset[Label]),
+        )
+    except msgspec.ValidationError:
+        raise typer.BadParameter("--exclude-namespace: that is no name of a namespace") from None
     settings = Settings(
         kubeconfig=kubeconfig,
         tls=CertificateFiles(tls_cert, tls_key),
         index=index,
         index_url_file=index_url_file,
         addresses=address_rule(allow_address),
-        collector=CollectorSettings(excluded_kinds=frozenset(exclude_kind or ())),
+        collector=collector,
         host=host,
         port=port,
         ops_host=ops_host,

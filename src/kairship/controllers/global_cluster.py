@@ -3,6 +3,7 @@
 Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
 """
 
+import base64
 import datetime as dt
 from collections.abc import Iterable
 
@@ -12,10 +13,11 @@ from kairship.access import Binding
 from kairship.access.storing import BINDING
 from kairship.instances.pool_sources import fingerprint
 from kairship.kube import Client, kinds
-from kairship.reconcile import Clock, Key, Metadata, Metrics, Reflector, Selection, resource_of
+from kairship.reconcile import Clock, Grouping, Key, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
     CLUSTERS,
     INSTANCES,
+    KUBECONFIG,
     MEMBERSHIPS,
     NAMESPACE,
     ClusterSpec,
@@ -93,9 +95,12 @@ class SecretFingerprint(msgspec.Struct):
 
     metadata: Metadata
     data: dict[str, str] | str | None = None
+    kubeconfig: str = ""
+    """The fingerprint of the kubeconfig in it, as the pool takes it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.data, dict):
+            self.kubeconfig = fingerprint(base64.b64decode(self.data.get(KUBECONFIG, "")))
             self.data = fingerprint(msgspec.json.encode(self.data, order="sorted"))
 
 
@@ -112,6 +117,13 @@ class GlobalCluster:
             client, Selection(kinds.SECRETS, SecretFingerprint, namespace=NAMESPACE), clock=clock, metrics=metrics
         )
 
+        # In step before anybody else hears of a change.
+        self._members = Grouping(self.memberships, lambda membership: membership.spec.instance)
+        self._opened = Grouping(self.clusters, lambda cluster: cluster.spec.credentials.name)
+        self._identified = Grouping(self.clusters, lambda cluster: cluster.status.id)
+        self._adopted = Grouping(self.wanted, _adopting_secret)
+        self._by_uid = Grouping(self.wanted, lambda instance: instance.metadata.uid)
+
     def in_step(self, instance: str) -> bool:
         """Whether both pictures of an instance show the same one. They are told at different moments."""
         wanted, observed = self.wanted.store.get(instance), self.observed.store.get(instance)
@@ -124,20 +136,25 @@ class GlobalCluster:
 
     def clusters_opened_by(self, secret: SecretFingerprint) -> Iterable[RegisteredCluster]:
         """The clusters whose credential is in this Secret."""
-        for cluster in self.clusters.store:
-            if cluster.spec.credentials.name == secret.metadata.name:
-                yield cluster
+        return self._opened.of(secret.metadata.name)
+
+    def clusters_identified_by(self, identity: str) -> Iterable[RegisteredCluster]:
+        """Those that are one and the same cluster: more than one, if somebody registered it twice."""
+        return self._identified.of(identity)
 
     def members_of(self, instance: str) -> Iterable[JoinedCluster]:
-        for membership in self.memberships.store:
-            if membership.spec.instance == instance:
-                yield membership
+        return self._members.of(instance)
+
+    def instance_with(self, uid: str) -> WantedInstance | None:
+        return next(self._by_uid.of(uid), None)
 
     def instances_adopted_by(self, secret: SecretFingerprint) -> Iterable[Key]:
-        for instance in self.wanted.store:
-            reference = instance.spec.kubeconfig_secret
-            if reference is not None and reference.name == secret.metadata.name:
-                yield instance_key(instance.metadata.name)
+        return (instance_key(instance.metadata.name) for instance in self._adopted.of(secret.metadata.name))
+
+
+def _adopting_secret(instance: WantedInstance) -> str | None:
+    reference = instance.spec.kubeconfig_secret
+    return reference.name if reference is not None else None
 
 
 def instance_key(name: str) -> Key:

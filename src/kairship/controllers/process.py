@@ -27,9 +27,10 @@ from kairship.controllers.waking import wake
 from kairship.engine import Engine
 from kairship.instances.drivers import Driver, DriverError, LocalDriver
 from kairship.instances.drivers.external import ExternalDriver
-from kairship.instances.pool import Pool, PoolMetrics, PoolSettings
+from kairship.instances.pool import NotConnected, Pool, PoolMetrics, PoolSettings
 from kairship.instances.pool_sources import KubeconfigMissing, read_kubeconfig
-from kairship.kube import AddressRule, Connection, KubeError
+from kairship.kube import AddressRule, Client, Connection, KubeError
+from kairship.process.descriptors import take_all_descriptors
 from kairship.process.logs import log_as_json
 from kairship.process.ops import Ops
 from kairship.process.stopping import until_stopped
@@ -77,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 async def run(settings: Settings, *, interceptors: Sequence[Interceptor] = ()) -> None:
     """Until SIGTERM or SIGINT. `interceptors` are around every call of a controller to the global cluster."""
     log_as_json()
+    take_all_descriptors()
     engine = await Engine.find() if settings.data_dir is not None else None
     await until_stopped(ControllerManager(settings, engine, interceptors).run())
 
@@ -120,14 +122,15 @@ class ControllerManager:
         interceptors = (FencedBy(term), *self._interceptors)
         async with InterceptedClient(self._connection, interceptors=interceptors, user_agent=USER_AGENT) as client:
             cluster = GlobalCluster(client, clock=self._clock, metrics=self._metrics)
-            drivers = self._drivers(client, cluster, term)
             pool = Pool(
                 client,
                 clock=self._clock,
                 metrics=self._metrics,
                 pool_metrics=self._pool_metrics,
-                settings=PoolSettings(addresses=self._settings.addresses),
+                # How clusters are is container management's to say, and they are many.
+                settings=PoolSettings(addresses=self._settings.addresses, calm_interval=5.0),
             )
+            drivers = self._drivers(client, cluster, pool, term)
             insides, pictures = Insides(pool, clock=self._clock), Pictures(pool, clock=self._clock)
             controllers = (
                 lifecycle_controller(
@@ -137,7 +140,7 @@ class ControllerManager:
                     settings=lifecycle.Settings(backups=self._settings.backups),
                     estimators=MemberEstimators(cluster, pool),
                 ),
-                status_sync_controller(cluster, drivers=drivers, reach=pool, clock=self._clock),
+                status_sync_controller(cluster, drivers=drivers, reach=pool, insides=insides, clock=self._clock),
                 virtual_cluster_controller(cluster, pool=pool, insides=insides, clock=self._clock),
                 statistics_controller(cluster, pictures=pictures, clock=self._clock),
                 membership_controller(
@@ -166,14 +169,20 @@ class ControllerManager:
                 self._manager = None
 
     def _drivers(
-        self, client: InterceptedClient, cluster: GlobalCluster, term: LeaderTerm
+        self, client: InterceptedClient, cluster: GlobalCluster, pool: Pool, term: LeaderTerm
     ) -> Mapping[DriverName, Driver]:
         async def kubeconfig_of(uid: str) -> bytes:
             return await _kubeconfig_of(client, cluster, uid)
 
-        drivers: dict[DriverName, Driver] = {
-            DriverName.EXTERNAL: ExternalDriver(kubeconfig_of, addresses=self._settings.addresses)
-        }
+        def connected(uid: str) -> Client | None:
+            instance = cluster.instance_with(uid)
+            try:
+                return pool.instance(instance.metadata.name) if instance is not None else None
+            except NotConnected:
+                return None
+
+        external = ExternalDriver(kubeconfig_of, addresses=self._settings.addresses, connected=connected)
+        drivers: dict[DriverName, Driver] = {DriverName.EXTERNAL: external}
         if self._settings.data_dir is not None and self._engine is not None:
             supervisor = SupervisorClient(self._settings.data_dir, Term(term.scope, term.number))
             drivers[DriverName.LOCAL] = LocalDriver(self._settings.data_dir, engine=self._engine, supervisor=supervisor)
@@ -192,10 +201,10 @@ async def _restart(cluster: GlobalCluster, drivers: Mapping[DriverName, Driver],
 
 async def _kubeconfig_of(client: InterceptedClient, cluster: GlobalCluster, uid: str) -> bytes:
     """The kubeconfig in the Secret by which an instance is adopted."""
-    for instance in cluster.wanted.store:
-        if instance.metadata.uid == uid and instance.spec.kubeconfig_secret is not None:
-            try:
-                return await read_kubeconfig(client, instance.spec.kubeconfig_secret.name)
-            except (KubeError, KubeconfigMissing) as error:
-                raise DriverError(f"the kubeconfig of {instance.metadata.name} cannot be read: {error}") from error
-    raise DriverError(f"no instance with UID {uid} names a Secret with a kubeconfig")
+    instance = cluster.instance_with(uid)
+    if instance is None or instance.spec.kubeconfig_secret is None:
+        raise DriverError(f"no instance with UID {uid} names a Secret with a kubeconfig")
+    try:
+        return await read_kubeconfig(client, instance.spec.kubeconfig_secret.name)
+    except (KubeError, KubeconfigMissing) as error:
+        raise DriverError(f"the kubeconfig of {instance.metadata.name} cannot be read: {error}") from error

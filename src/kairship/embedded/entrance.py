@@ -11,11 +11,12 @@ from kairship.apiserver import rbac
 from kairship.controlplane.pki import Pki, write_private
 from kairship.embedded import inside
 from kairship.embedded.home import Home
+from kairship.kube.native_access import CERTIFIED_NAMES
 from kairship.supervisor import HttpProbe, ProcessSpec
 
 PORTS = ("apiserver", "apiserver-grpc", "apiserver-ops")
 _AUTHORITY, _SERVER = "entrance-ca", "entrance"
-_HOSTS = ("127.0.0.1", "localhost")
+_HOSTS = ("127.0.0.1", "localhost", *CERTIFIED_NAMES)
 _WORKERS = 1
 
 
@@ -65,7 +66,8 @@ def process(
 ) -> ProcessSpec:
     """`versions` are those of Karmada that can be had here, `behind` the roles behind it. `prepare` comes first."""
     kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
-    pair = Pki(home.roles / "entrance").pair(_SERVER)
+    pki = Pki(home.roles / "entrance")
+    pair = pki.pair(_SERVER)
     return ProcessSpec(
         name=name,
         argv=(
@@ -80,6 +82,8 @@ def process(
             f"--ops-port={ports['apiserver-ops']}",
             f"--tls-cert={pair.cert}",
             f"--tls-key={pair.key}",
+            f"--public-url=https://127.0.0.1:{ports['apiserver']}",
+            f"--public-ca={pki.pair(_AUTHORITY).cert}",
             *(f"--karmada-version={version}" for version in versions),
             f"--index={home.index}",
             *(flag for role in behind for flag in inside.flags(home, ports, rbac.ACCOUNT, role)),

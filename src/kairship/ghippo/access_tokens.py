@@ -21,6 +21,7 @@ LONGEST = 365
 EXTENDED_BEFORE = 30
 """Days that are left of a token when it is extended, of those that are."""
 MOST = 100
+_DAY = 86400
 
 
 class Issued(msgspec.Struct, frozen=True):
@@ -28,6 +29,7 @@ class Issued(msgspec.Struct, frozen=True):
 
     id: str
     token: str
+    expires_at: int
 
     def __repr__(self) -> str:
         return f"Issued({self.id!r})"
@@ -51,6 +53,53 @@ def issue(
     unknown = [each for each in granted if each not in permissions()]
     if unknown:
         raise Invalid(f"there is no permission {unknown[0][:191]!r}; list /permissions", field="permissions")
+    return _store(connection, user, name=name, granted=granted, until=at + days * _DAY, at=at, token=token)
+
+
+def issue_for_instance(
+    connection: sa.Connection, user: str, *, instance: str, name: str, seconds: int, asked_with: str, at: int
+) -> Issued:
+    """One that is good for the native API of an instance.
+
+    Asked for with an access token it may do no more than that one, lasts no longer, and is revoked with it: a token
+    that leaked must not make itself immortal.
+    """
+    if not 1 <= seconds <= LONGEST * _DAY:
+        raise Invalid(f"a token is good for at most {LONGEST} days", field="seconds")
+    until, granted = at + seconds, ""
+    if asked_with:
+        parent = connection.execute(
+            sa.select(access_tokens).where(
+                access_tokens.c.id == asked_with, access_tokens.c.user_id == user, access_tokens.c.expires_at > at
+            )
+        ).first()
+        if parent is None or parent.instance:
+            raise Precondition("the access token that this was asked with is gone; create another")
+        until, granted = min(until, parent.expires_at), parent.permissions
+    return _store(
+        connection,
+        user,
+        name=name,
+        granted=granted.split(),
+        until=until,
+        at=at,
+        instance=instance,
+        asked_with=asked_with,
+    )
+
+
+def _store(
+    connection: sa.Connection,
+    user: str,
+    *,
+    name: str,
+    granted: Sequence[str],
+    until: int,
+    at: int,
+    token: str | None = None,
+    instance: str = "",
+    asked_with: str = "",
+) -> Issued:
     count = sa.select(sa.func.count()).select_from(access_tokens).where(access_tokens.c.user_id == user)
     connection.execute(sa.delete(access_tokens).where(access_tokens.c.expires_at <= at))
     if connection.execute(count).scalar_one() >= MOST:
@@ -65,11 +114,13 @@ def issue(
             name=name,
             permissions=" ".join(sorted(set(granted))),
             created_at=at,
-            expires_at=at + days * 86400,
+            expires_at=until,
+            instance=instance,
+            asked_with=asked_with,
         )
     )
     directory.note(connection, "token", [identifier], at=at)
-    return Issued(identifier, token)
+    return Issued(identifier, token, until)
 
 
 def of_user(connection: sa.Connection, user: str, *, at: int) -> Sequence[sa.Row[Any]]:
@@ -106,9 +157,14 @@ def note_uses(connection: sa.Connection, uses: Mapping[str, int]) -> None:
 
 
 def revoke(connection: sa.Connection, user: str, identifier: str, *, at: int) -> None:
-    gone = connection.execute(
-        sa.delete(access_tokens).where(access_tokens.c.id == identifier, access_tokens.c.user_id == user)
+    """With those that were asked for with it."""
+    concerned = sa.or_(access_tokens.c.id == identifier, access_tokens.c.asked_with == identifier)
+    gone = (
+        connection.execute(sa.select(access_tokens.c.id).where(concerned, access_tokens.c.user_id == user))
+        .scalars()
+        .all()
     )
-    if not gone.rowcount:
+    if not gone:
         raise NotFound("there is no such access token")
-    directory.note(connection, "token", [identifier], at=at)
+    connection.execute(sa.delete(access_tokens).where(access_tokens.c.id.in_(gone)))
+    directory.note(connection, "token", gone, at=at)

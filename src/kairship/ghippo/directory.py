@@ -40,6 +40,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     limited_to: frozenset[str] | None
     expires_at: int
+    instance: str = ""
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -170,6 +171,7 @@ def _tokens(connection: sa.Connection, identifiers: Sequence[str], *, at: int) -
             user=row.user_id,
             limited_to=frozenset(row.permissions.split()) or None,
             expires_at=row.expires_at,
+            instance=row.instance,
         )
 
 

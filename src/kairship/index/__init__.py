@@ -10,7 +10,8 @@
     Splicer                watches that begin in the index and are continued by the cluster (`splice`)
 
 The index can be deleted at any time and fills itself again. It never answers wrongly: what it cannot answer for (a
-kind that is not followed, a collector not heard of, a revision not reached) is passed through to the cluster.
+kind that is not followed, a namespace that is left out, a collector not heard of, a revision not reached) is passed
+through to the cluster.
 """
 
 from kairship.index.current import Current, Moment, PassThrough, refuse_partial

@@ -1,7 +1,8 @@
 """Whether the index can answer at this moment, for this caller; if not, somebody else has to.
 
-It cannot for a kind that is not being followed, when its collector was not heard of for too long, or when it has not
-arrived at what the caller wrote last. For the caller's own write it waits a little: it is on its way.
+It cannot for a kind that is not being followed, for namespaces of which something is left out, when its collector was
+not heard of for too long, or when it has not arrived at what the caller wrote last. For the caller's own write it waits
+a little: it is on its way.
 """
 
 import asyncio
@@ -49,11 +50,12 @@ class Current:
         resource: Resource,
         *,
         caller: str | None,
+        namespace: str | None = None,
         acceptable: Callable[[Partition], None] | None = None,
     ) -> Moment:
         """A moment that lasts as long as `held`. Raises `PassThrough`, and so may `acceptable` for a partition.
 
-        Without a caller nobody's own writes are waited for.
+        Without a caller nobody's own writes are waited for. Without a namespace all of them have to be there.
         """
         kind = kind_name(resource)
         try:
@@ -62,7 +64,7 @@ class Current:
             while True:
                 attempt = await held.enter_async_context(AsyncExitStack())
                 snapshot = await attempt.enter_async_context(self.index.snapshot(cluster))
-                partition = self._usable(resource, await snapshot.partition(kind), acceptable)
+                partition = self._usable(resource, namespace, await snapshot.partition(kind), acceptable)
                 pending = [note for note in pending if not await has_arrived(note, snapshot, partition)]
                 if not pending:
                     return Moment(snapshot, partition)
@@ -83,13 +85,15 @@ class Current:
         acceptable: Callable[[Partition], None] | None = None,
     ) -> tuple[Partition, Row | None]:
         """One object. Raises `PassThrough`."""
-        kind = kind_name(resource)
+        kind, namespace = kind_name(resource), key.rpartition("/")[0]
         try:
             if caller is None or not await self.writes.recent(caller, cluster, kind):
                 found, row = await self.index.get(cluster, kind, key)
-                return self._usable(resource, found, acceptable), row
+                return self._usable(resource, namespace, found, acceptable), row
             async with AsyncExitStack() as held:
-                snapshot, partition = await self.moment(held, cluster, resource, caller=caller, acceptable=acceptable)
+                snapshot, partition = await self.moment(
+                    held, cluster, resource, caller=caller, namespace=namespace, acceptable=acceptable
+                )
                 _, row = await snapshot.get(kind, key)
                 return partition, row
         except (NoSuchClusterError, BrokenIndexError) as error:
@@ -103,12 +107,18 @@ class Current:
         return age <= self._max_age
 
     def _usable(
-        self, resource: Resource, partition: Partition | None, acceptable: Callable[[Partition], None] | None
+        self,
+        resource: Resource,
+        namespace: str | None,
+        partition: Partition | None,
+        acceptable: Callable[[Partition], None] | None,
     ) -> Partition:
         if partition is None or not partition.live or partition.resource != resource:
             raise PassThrough("the kind is not followed at present")
         if not self.is_recent(self.age(partition)):
             raise PassThrough("the collector has not been heard of for too long")
+        if not partition.covers(namespace):
+            raise PassThrough("a namespace that is asked for is not collected")
         if acceptable is not None:
             acceptable(partition)
         return partition

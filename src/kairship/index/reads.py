@@ -27,7 +27,9 @@ from kairship.kube import Resource
 
 AGE_HEADER = "Kairship-Data-Age"
 _JSON = "application/json"
-_LARGEST_PAGE = 2000
+_LARGEST_PAGE = 16 * 1024 * 1024
+"""Bytes. A page is held in memory, because what it begins with says whether another one follows."""
+_BEGIN_AGAIN = statuses.expired("the list cannot be continued: begin again")
 _GET_PARAMETERS = frozenset(("resourceVersion",))
 _TABLE_PARAMETERS = frozenset(("includeObject",))
 _LIST_PARAMETERS = frozenset(
@@ -80,9 +82,21 @@ class KubernetesReads:
             yield await self._get(request, form)
             return
         async with AsyncExitStack() as held:
-            moment = await self._current.moment(
-                held, request.cluster, request.resource, caller=_waits(request), acceptable=partial(_suits, request)
-            )
+            try:
+                moment = await self._current.moment(
+                    held,
+                    request.cluster,
+                    request.resource,
+                    caller=_waits(request),
+                    namespace=request.namespace,
+                    acceptable=partial(_suits, request),
+                )
+            except PassThrough:
+                if not self._tokens.is_ours(request.parameters.get("continue", "")):
+                    raise
+                # The cluster cannot go on with a token of ours. Clients begin again when they are told so.
+                yield Reply(410, {"Content-Type": _JSON}, _once(_BEGIN_AGAIN), _BEGIN_AGAIN)
+                return
             try:
                 reply = await self._list(request, form, *moment)
             except (BrokenIndexError, UnprintableError) as error:
@@ -118,14 +132,8 @@ class KubernetesReads:
             except BadTokenError as error:
                 return self._reply(400, partition, statuses.status(400, "BadRequest", str(error)))
             if mark.epoch != partition.epoch:
-                expired = statuses.expired("the cluster was listed anew since the first page: begin again")
-                return self._reply(410, partition, expired)
+                return self._reply(410, partition, _BEGIN_AGAIN)
             query, revision = msgspec.structs.replace(query, after=mark.position), mark.revision
-        if limit is not None and limit > _LARGEST_PAGE:
-            # Where a page ends is said at its beginning, so that it has to be held as a whole.
-            if await snapshot.count(plan(query)) > limit:
-                raise PassThrough("a page that is too large to be held")
-            limit = None
         if limit is None:
             return self._stream(partition, _whole(snapshot, plan(query), form, revision))
         rows, more = await _page(snapshot, query, limit)
@@ -219,10 +227,16 @@ async def _items(form: Form, rows: list[Row]) -> list[bytes]:
 
 
 async def _page(snapshot: Snapshot, query: Query, limit: int) -> tuple[list[Row], bool]:
-    """At most `limit` rows, and whether there are more."""
+    """At most `limit` rows, fewer if they are large, and whether there may be more."""
     asked = plan(msgspec.structs.replace(query, limit=limit + 1))
+    rows: list[Row] = []
+    size = 0
     async with aclosing(snapshot.rows(asked)) as batches:
-        rows = [row async for batch in batches for row in batch]
+        async for batch in batches:
+            rows += batch
+            size += sum(len(row.body) for row in batch)
+            if size > _LARGEST_PAGE and len(rows) <= limit:
+                return rows, True
     return rows[:limit], len(rows) > limit
 
 

@@ -5,7 +5,7 @@ and revision that wrote it, and nothing older overwrites it. A partition's revis
 rows that it stands for, so rows and revision of one snapshot always belong together.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -47,6 +47,12 @@ class Partition(msgspec.Struct, frozen=True):
     """When this was last known to be up to date, by the time of day."""
     begun_at: float
     """When the list began that the epoch began with, by the clock of the store: what was written before is in it."""
+    left_out: frozenset[str] = frozenset()
+    """Namespaces of which objects were seen in this epoch and not stored, because they are excluded."""
+
+    def covers(self, namespace: str | None) -> bool:
+        """Whether everything in a namespace, or in all of them, is stored."""
+        return not self.left_out if namespace is None else namespace not in self.left_out
 
 
 class Size(NamedTuple):
@@ -136,14 +142,19 @@ class Writer(Protocol):
     async def begin(self, resource: Resource) -> None:
         """A list begins: a new epoch, not live before `end`."""
 
-    async def put(self, resource: Resource, records: Sequence[Record]) -> None:
-        """A page of that list."""
+    async def put(self, resource: Resource, records: Sequence[Record], *, left_out: Collection[str] = ()) -> None:
+        """A page of that list, and the namespaces of what was on it and is not to be stored."""
 
     async def end(self, resource: Resource, revision: int) -> None:
         """What was in no page since `begin` is gone. From now on live."""
 
-    async def apply(self, resource: Resource, changes: Sequence[Change], revision: int) -> None:
-        """Changes in their order, and the revision that they lead to; without changes a bookmark."""
+    async def apply(
+        self, resource: Resource, changes: Sequence[Change], revision: int, *, left_out: Collection[str] = ()
+    ) -> None:
+        """Changes in their order, and the revision that they lead to; without changes a bookmark.
+
+        `left_out` are the namespaces of changes on the way there that are not to be stored.
+        """
 
     async def lose(self, resource: Resource) -> None:
         """Contact is lost: not live from now on."""
@@ -153,6 +164,9 @@ class Writer(Protocol):
 
     async def expire(self, resource: Resource, created_before: int) -> None:
         """Objects older than that are dropped, whether they still exist or not."""
+
+    async def drop_namespaces(self, namespaces: Collection[str]) -> None:
+        """What is stored of these namespaces is removed, of every kind."""
 
     async def kinds(self) -> list[Resource]: ...
 

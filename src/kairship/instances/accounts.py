@@ -10,11 +10,9 @@ from typing import Any
 
 import msgspec
 
-from kairship.kube import BadReply, Client, kinds
+from kairship.instances.account_tokens import issue_token
+from kairship.kube import Client
 from kairship.resources import NAMESPACE
-
-SHORTEST = 600
-"""API servers issue no token for fewer seconds."""
 
 _RBAC = "rbac.authorization.k8s.io"
 _FIELD_MANAGER = "kairship"
@@ -47,39 +45,15 @@ class Issued(msgspec.Struct, frozen=True):
         return f"Issued(expires_at={self.expires_at})"
 
 
-class _Status(msgspec.Struct, rename="camel"):
-    token: str = ""
-    expiration_timestamp: dt.datetime | None = None
-
-
-class _TokenReply(msgspec.Struct):
-    status: _Status
-
-
 async def issue(client: Client, person: Person, role: Role, *, cluster: str, seconds: int, timeout: float) -> Issued:
     """A kubeconfig for `person`; the context in it is called `cluster`. `timeout` is for each call."""
     for manifest in manifests(person, role):
         await client.apply_object(manifest, field_manager=_FIELD_MANAGER, timeout=timeout)
-    reply = await client.create(
-        kinds.SERVICE_ACCOUNTS,
-        {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": max(seconds, SHORTEST)},
-        },
-        namespace=NAMESPACE,
-        name=person.account,
-        subresource="token",
-        as_type=_TokenReply,
-        timeout=timeout,
-    )
-    token, end = reply.status.token, reply.status.expiration_timestamp
-    if not token or end is None:
-        raise BadReply(f"{client.connection.server} has issued no token")
+    issued = await issue_token(client, namespace=NAMESPACE, account=person.account, seconds=seconds, timeout=timeout)
     connection = msgspec.structs.replace(
-        client.connection, client_cert=None, client_key=None, token=token, token_file=None
+        client.connection, client_cert=None, client_key=None, token=issued.token, token_file=None
     )
-    return Issued(connection.to_kubeconfig(name=cluster, user=person.name or person.account), end)
+    return Issued(connection.to_kubeconfig(name=cluster, user=person.name or person.account), issued.ends)
 
 
 def manifests(person: Person, role: Role) -> list[Manifest]:

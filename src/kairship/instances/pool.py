@@ -79,6 +79,11 @@ class Pool:
         target = self._targets.get((kind, name))
         return target.health if target is not None else self._absent(kind, name)
 
+    def credential(self, kind: TargetKind, name: str) -> str | None:
+        """The fingerprint of the kubeconfig by which the target is reached now."""
+        target = self._targets.get((kind, name))
+        return target.credential if target is not None else None
+
     def names(self, kind: TargetKind) -> list[str]:
         """Of every target of a kind that is known, reachable or not."""
         return [name for known, name in self._targets if known is kind]

@@ -47,7 +47,12 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     max_connections: int = 16
     """Calls to one target at the same time; more wait for their turn. Streams have a bound of their own."""
+    max_streams: int = 4096
+    """Watches and what is passed on piece by piece; whoever hands out the client bounds them for its callers."""
     probe_interval: float = 2.0
+    calm_interval: float = 2.0
+    """Until the next probe of a cluster that answers, for those who have many and whom nobody asks how they are: with
+    5 s one that hangs is still seen within 10."""
     probe_timeout: float = 2.0
     retry_interval: float = 0.5
     """Until the next probe while failures are counted."""
@@ -100,6 +105,11 @@ class Target:
         if self._client is None or not self.health.reachable:
             raise self.health.refusal()
         return self._client
+
+    @property
+    def credential(self) -> str | None:
+        """The fingerprint of the kubeconfig that the client was made of."""
+        return self._in_use[0] if self._in_use is not None else None
 
     def follow(self, reference: Reference) -> None:
         """The way to the target is another one now."""
@@ -179,7 +189,12 @@ class Target:
 
     def _replace(self, connection: Connection, retiring: asyncio.TaskGroup) -> None:
         rule = self._settings.addresses
-        client = Client(connection, max_connections=self._settings.max_connections, addresses=rule)
+        client = Client(
+            connection,
+            max_connections=self._settings.max_connections,
+            max_streams=self._settings.max_streams,
+            addresses=rule,
+        )
         old, old_prober = self._client, self._prober
         self._client, self._prober = client, Client(connection, max_connections=1, addresses=rule)
         self._failures = 0
@@ -217,10 +232,13 @@ class Target:
     async def _probe_for_ever(self) -> None:
         while self._prober is not None:
             await self._probe(self._prober)
-            counting = 0 < self._failures < self._settings.failure_threshold
-            await self._clock.sleep(
-                jittered(self._settings.retry_interval if counting else self._settings.probe_interval)
-            )
+            await self._clock.sleep(jittered(self._pause()))
+
+    def _pause(self) -> float:
+        if 0 < self._failures < self._settings.failure_threshold:
+            return self._settings.retry_interval
+        calm = self.health.kind is TargetKind.CLUSTER and self.health.reachable
+        return self._settings.calm_interval if calm else self._settings.probe_interval
 
     async def _probe(self, prober: Client) -> None:
         """Ask for the version: the cheapest call that needs network, trust and an accepted credential."""

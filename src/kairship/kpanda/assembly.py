@@ -12,14 +12,16 @@ from kairship.kpanda.collection import Collection, CollectionMetrics, Measuring,
 from kairship.kpanda.collection.news import Stages
 from kairship.kpanda.collector import Collector
 from kairship.kpanda.credentials import janitor
+from kairship.kpanda.credentials import renewing as renewal
 from kairship.kpanda.credentials.janitor import credential_janitor
+from kairship.kpanda.credentials.renewing import Renewing, renewal_controller
 from kairship.kpanda.credentials.secrets import CredentialSecrets
 from kairship.kpanda.global_cluster import GlobalCluster, cluster_key
 from kairship.kpanda.history import HistoryRecorder
 from kairship.kpanda.services.clusters import ClustersService, Tools
 from kairship.kpanda.services.clusters import Settings as Allowances
 from kairship.kpanda.services.collection import CollectorService
-from kairship.kpanda.services.nodes import NodesService
+from kairship.kpanda.services.nodes import NodeReader, NodesService
 from kairship.kpanda.services.visibility import Visibility
 from kairship.kpanda.settings import Settings
 from kairship.kpanda.sharing import Share
@@ -49,6 +51,7 @@ class Assembly:
     ) -> None:
         """`client` is that of the global cluster, `holder` what this replica calls itself."""
         self.clock = clock
+        self.stores = stores
         self._registry = registry
         self._home = home = GlobalCluster(client, clock=clock, metrics=metrics)
         self.pool = Pool(
@@ -73,6 +76,8 @@ class Assembly:
         self._history = HistoryRecorder(home, stores.history, clock=clock)
         self._stages = Stages(self.collector, clusters, clock=clock)
         secrets = CredentialSecrets(client)
+        renewing = Renewing(home, secrets, share=share, addresses=settings.addresses, clock=clock)
+        renewing.tell(self._look_at)
         self.manager = Manager(
             (
                 cluster_status_controller(
@@ -80,12 +85,14 @@ class Assembly:
                     pool=self.pool,
                     share=share,
                     collecting=self._measuring,
+                    renewing=renewing,
                     addresses=settings.addresses,
                     holder=holder,
                     clock=clock,
                 ),
                 collection_controller(self.collection, home),
                 credential_janitor(home, secrets, share=share, clock=clock),
+                renewal_controller(renewing, home),
             ),
             client=client,
             clock=clock,
@@ -106,7 +113,7 @@ class Assembly:
         )
         self.services: dict[str, object] = {
             f"{_PACKAGE}.Clusters": ClustersService(tools),
-            f"{_PACKAGE}.Nodes": NodesService(self.pool, visibility),
+            f"{_PACKAGE}.Nodes": NodesService(self.pool, NodeReader(stores.current, self.pool), visibility),
             f"{_PACKAGE}.Collector": CollectorService(
                 home, visibility, self.collector, self._measuring, holder=holder, clock=clock
             ),
@@ -154,5 +161,6 @@ class Assembly:
         for cluster in self._home.clusters.reflector.store:
             self._look_at(cluster.metadata.name)
             self.manager.add(collection.NAME, cluster_key(cluster.metadata.name))
+            self.manager.add(renewal.NAME, cluster_key(cluster.metadata.name))
         for secret in self._home.secrets.store:
             self.manager.add(janitor.NAME, Key(secret.metadata.name))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kairship.instances import pool_sources
 from kairship.instances.pool_sources import SecretShape
 from kairship.kube import Client
-from kairship.reconcile import Clock, Key, Metrics, Reflector
+from kairship.reconcile import Clock, Grouping, Key, Metrics, Reflector
 from kairship.resources import CLUSTERS, MEMBERSHIPS, VIRTUAL_PREFIX
 from kairship.rpc.own_kinds import OwnKind, SeenCluster, SeenMembership
 
@@ -19,17 +19,17 @@ class GlobalCluster:
         self.clusters = OwnKind(client, CLUSTERS, SeenCluster, clock=clock, metrics=metrics)
         self.memberships = OwnKind(client, MEMBERSHIPS, SeenMembership, clock=clock, metrics=metrics)
         self.secrets: Reflector[SecretShape] = Reflector(client, pool_sources.secrets(), clock=clock, metrics=metrics)
+        self._opened = Grouping(self.clusters.reflector, lambda cluster: cluster.spec.credentials.name)
+        self._identified = Grouping(self.clusters.reflector, lambda cluster: cluster.status.id)
 
     def opened_by(self, secret: SecretShape) -> Iterable[Key]:
         """The clusters that a Secret is a reason to look at."""
-        for cluster in self.clusters.reflector.store:
-            if cluster.spec.credentials.name == secret.metadata.name:
-                yield cluster_key(cluster.metadata.name)
+        return (cluster_key(cluster.metadata.name) for cluster in self._opened.of(secret.metadata.name))
 
     def known_as(self, identity: str) -> str | None:
         """The name of the cluster with this identity; of several the one that was first."""
-        same = [cluster for cluster in self.clusters.reflector.store if cluster.status.id == identity]
-        return min(same, key=_age).metadata.name if same else None
+        first = min(self._identified.of(identity), key=_age, default=None)
+        return first.metadata.name if first is not None else None
 
     def instance_of(self, cluster: SeenCluster) -> str:
         """The instance that has it, or that it stands for; empty if there is none."""

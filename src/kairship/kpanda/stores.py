@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from kairship.index import Index, NoSuchClusterError, Size
+from kairship.index import Current, Index, NoSuchClusterError, Size
 from kairship.index.history import History, PostgresHistory, SqliteHistory
 from kairship.index.postgres import PostgresStore
-from kairship.index.sqlite import SqliteIndex, SqliteWriter, clusters, remove_cluster
+from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter, clusters, remove_cluster
 from kairship.kpanda.collector import ClusterStores
 from kairship.process.starting import StartError
 
@@ -27,6 +27,8 @@ class Stores(Protocol):
     """Whether several processes can write to it."""
     history: History
     """How clusters fared over time, kept beside what they are."""
+    current: Current
+    """For reading what is collected, as far as it can be relied on."""
 
     async def open(self, cluster: str) -> ClusterStores:
         """For the one writer of a cluster, by its UID."""
@@ -63,7 +65,9 @@ class _InFiles:
     def __init__(self, root: Path) -> None:
         self._places = (root, root / EVENTS)
         self._indexes = tuple(SqliteIndex(place) for place in self._places)
+        self._writes = SqliteWriteLog(root)
         self.history: History = SqliteHistory(root)
+        self.current = Current(self._indexes[0], self._writes)
 
     async def open(self, cluster: str) -> ClusterStores:
         objects, events = self._places
@@ -86,6 +90,7 @@ class _InFiles:
     def close(self) -> None:
         for index in self._indexes:
             index.close()
+        self._writes.close()
 
 
 class _InPostgres:
@@ -95,6 +100,7 @@ class _InPostgres:
         self._store = store
         self._index = store.index()
         self.history: History = PostgresHistory(store.pool)
+        self.current = Current(self._index, store.write_log())
 
     async def open(self, cluster: str) -> ClusterStores:
         writer = await self._store.writer(cluster)

@@ -29,6 +29,7 @@ KubeError                       the base; `retryable` says whether the same call
     ├── TlsError                the two sides do not trust each other; nothing was sent
     │   └── CertificateExpired  the server's certificate has expired
     └── BadReply                something answered, but not as an API server does
+        └── ReplyTooLarge       more than the client takes
 
 Conflict and Expired are not `retryable`, because the same call fails again: read first, then call anew.
 Texts name the server and the call and say what to do. They never contain tokens, keys or query strings.
@@ -213,3 +214,7 @@ class CertificateExpired(TlsError):
 
 class BadReply(TransportError):
     """Something answered, but not as an API server does."""
+
+
+class ReplyTooLarge(BadReply):
+    """The reply has more bytes than the client takes."""

@@ -32,9 +32,13 @@ _BY_CODE: dict[int, type[errors.ApiError]] = {
     504: errors.ServerTimeout,
 }
 _EXCERPT = 500
-# A server that was just started judges by policies before it knows the kinds that they look at, and refuses with 422
-# or 403. Nothing is wrong with the request: the same one is accepted a moment later.
-_CANNOT_JUDGE_YET = "failed to configure policy:"
+# What servers say that were just started. Nothing is wrong with the request: the same one is accepted a moment later.
+_CANNOT_JUDGE_YET = (
+    # It judges by a policy before it knows the kind that the policy looks at.
+    "failed to configure policy:",
+    # An aggregated server does not know yet whose word for a caller to take. Who cannot be told otherwise gets a 401.
+    'User "system:anonymous" cannot',
+)
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -65,7 +69,7 @@ def refusal(
         # Health checks, load balancers and unknown paths answer in plain text.
         answer = _Status(kind="Status", message=bytes(body)[:_EXCERPT].decode("utf-8", "replace").strip())
     code = status or answer.code or 500
-    if _CANNOT_JUDGE_YET in answer.message:
+    if code in (403, 422) and any(said in answer.message for said in _CANNOT_JUDGE_YET):
         code, answer.reason = 503, "ServiceUnavailable"
     details = answer.details or _Details()
     retry_after = _seconds(headers.get("Retry-After"))

@@ -200,7 +200,7 @@ class Transport:
         async for piece in response.content.iter_any():
             left -= len(piece)
             if left < 0:
-                raise errors.BadReply(f"{self.server} answers with more than {self._largest >> 20} MiB")
+                raise errors.ReplyTooLarge(f"{self.server} answers with more than {self._largest >> 20} MiB")
             pieces.append(piece)
         return b"".join(pieces)
 

@@ -17,6 +17,7 @@ import structlog
 from kairship.process.starting import StartError
 
 LOOK_AGAIN = 5.0
+_ASKED_FOR = "name_asked_for"
 
 log = structlog.get_logger(__name__)
 
@@ -84,8 +85,15 @@ class ServerCertificate:
         else:
             log.info("certificate renewed", certificate=os.fspath(self._files.certificate))
 
-    def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+    def _choose(self, connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._pair.context
+        setattr(connection, _ASKED_FOR, name)
+
+
+def name_asked_for(transport: asyncio.BaseTransport | None) -> str:
+    """By which name the client asked for this server in TLS; empty if it said none. The server side forgets it."""
+    connection = transport.get_extra_info("ssl_object") if transport is not None else None
+    return getattr(connection, _ASKED_FOR, None) or ""
 
 
 def _load(files: CertificateFiles) -> _Pair:

@@ -26,6 +26,7 @@ from kairship.reconcile.following import (
     Step,
     follow,
 )
+from kairship.reconcile.grouping import Grouping
 from kairship.reconcile.interception import Call, FencedBy, InterceptedClient, Interceptor
 from kairship.reconcile.keeper import LeaseName
 from kairship.reconcile.key import Key
@@ -67,6 +68,7 @@ __all__ = [
     "EventRecorder",
     "FencedBy",
     "FieldOwner",
+    "Grouping",
     "InterceptedClient",
     "Interceptor",
     "Interrupted",

@@ -13,6 +13,7 @@ When it goes on and when it lists again:
 - A lost connection means a list as well. The server behind the next connection may have been restored from a backup
   and by now have passed our revision with other events: going on from it would be wrong without anybody noticing.
 - A continue token that expires while the pages are read means a list in one piece.
+- A page that is larger than the client takes means a list in smaller pages.
 """
 
 from collections.abc import AsyncGenerator
@@ -22,7 +23,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from kairship.kube import BadReply, Client, Expired, KubeError, Resource
+from kairship.kube import BadReply, Client, Expired, KubeError, ReplyTooLarge, Resource
 from kairship.reconcile.backoff import Backoff, jittered
 from kairship.reconcile.clock import Clock
 
@@ -111,12 +112,12 @@ async def follow(
 ) -> AsyncGenerator[Step[T]]:
     """Wrap it in `aclosing`. With `since` it begins with the changes after that revision instead of a list."""
     pace = pace or Pace()
-    revision, failures, in_pages = since, 0, True
+    revision, failures, in_pages, pages = since, 0, True, _Pages(pace)
     while True:
         opened = clock.now()
         try:
             if revision is None:
-                async with aclosing(_list(client, selection, pace, in_pages=in_pages)) as listing:
+                async with aclosing(_list(client, selection, pace, pages if in_pages else None)) as listing:
                     async for step in listing:
                         if isinstance(step, ListEnded):
                             revision = step.resource_version
@@ -136,6 +137,8 @@ async def follow(
             pause = 0.0 if isinstance(error, Expired) and failures == 1 else pace.backoff.pause(failures)
             pause = max(pause, getattr(error, "retry_after", None) or 0.0)
             revision = None
+            if isinstance(error, ReplyTooLarge):
+                pages.shrink()
             yield Interrupted(error, pause)
             await clock.sleep(pause)
         else:
@@ -146,19 +149,44 @@ async def follow(
                 await clock.sleep(pace.backoff.pause(failures))
 
 
+class _Pages:
+    """How many objects the next page should have."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._wanted = pace.page_bytes
+        self._most = pace.page_size
+        self.size = 0
+
+    def first(self) -> None:
+        self.size = self._most if self._wanted is None else min(self._most, _FIRST_PAGE)
+
+    def judge(self, items: list[Any]) -> None:
+        """By those on the last page. Growth is slow: the next may be larger ones."""
+        if self._wanted is not None:
+            taken = sum(memoryview(item).nbytes for item in items)
+            fitting = self._wanted * len(items) // taken if taken else self._most
+            self.size = max(1, min(fitting, 4 * max(len(items), 1), self._most))
+
+    def shrink(self) -> None:
+        """The page was larger than can be taken. It may come to the same objects again, so this is remembered."""
+        self._most = max(1, self.size // 8)
+
+
 async def _list(
-    client: Client, selection: Selection[T], pace: Pace, *, in_pages: bool
+    client: Client, selection: Selection[T], pace: Pace, pages: _Pages | None
 ) -> AsyncGenerator[ListBegan | Listed[T] | ListEnded]:
+    """In pages, or in one piece."""
     yield ListBegan()
     token: str | None = None
-    size = pace.page_size if pace.page_bytes is None else min(pace.page_size, _FIRST_PAGE)
+    if pages is not None:
+        pages.first()
     while True:
         page = await client.list(
             selection.resource,
             namespace=selection.namespace,
             label_selector=selection.label_selector,
             field_selector=selection.field_selector,
-            limit=size if in_pages else None,
+            limit=None if pages is None else pages.size,
             continue_token=token,
             as_type=selection.shape,
             timeout=pace.list_timeout,
@@ -168,15 +196,8 @@ async def _list(
             yield ListEnded(page.resource_version)
             return
         token = page.continue_token
-        if pace.page_bytes is not None:
-            size = _next_size(page.items, pace.page_bytes, most=pace.page_size)
-
-
-def _next_size(items: list[Any], wanted: int, *, most: int) -> int:
-    """How many objects the next page should have, to judge by this one. Growth is slow: the next may be larger ones."""
-    taken = sum(memoryview(item).nbytes for item in items)
-    fitting = wanted * len(items) // taken if taken else most
-    return max(1, min(fitting, 4 * max(len(items), 1), most))
+        if pages is not None:
+            pages.judge(page.items)
 
 
 async def _watch(

@@ -106,12 +106,16 @@ class FencedBy:
         if not call.mutating:
             return await proceed()
         self._term.check()
+        running = asyncio.ensure_future(proceed())
         try:
-            async with asyncio.timeout(self._term.remaining()) as limit:
-                return await proceed()
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise TermEnded(
-                f"term {self._term.number} of {self._term.scope} ended during {call.method} {call.path}"
-            ) from error
+            while not running.done():
+                await asyncio.wait((running,), timeout=self._term.remaining())
+                # A renewal meanwhile has moved the end on: then the call may take longer than was left at first.
+                if not running.done() and not self._term.valid:
+                    raise TermEnded(
+                        f"term {self._term.number} of {self._term.scope} ended during {call.method} {call.path}"
+                    )
+            return running.result()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

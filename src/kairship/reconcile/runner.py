@@ -124,6 +124,8 @@ class ControllerRunner:
                 result = await self.controller.reconcile(context, key)
         except TermEnded as error:
             bound.info("reconcile stopped", reason=str(error))
+            if self._term is not None and self._term.valid:
+                queue.retry(key)  # said by somebody who knew an earlier end of it: the key is still ours
             return "stopped"
         except TerminalError as error:
             bound.warning("reconcile failed for good", error=str(error))

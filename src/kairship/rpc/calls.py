@@ -39,6 +39,8 @@ class Caller(msgspec.Struct, frozen=True):
     """Until that is done, nothing else is allowed."""
     token: str = ""
     """The access token that was shown, by its id; empty in a session."""
+    only_instance: str = ""
+    """The one instance whose native API an access token is good for, and nothing else; empty for everything."""
 
 
 NOBODY = Caller(id="", name="", authenticated_by="nothing")

@@ -15,6 +15,7 @@ from protobuf import Message
 
 from kairship.kube import FileToken
 from kairship.process.starting import StartError
+from kairship.rpc.beside import take_over
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import ApiError, DeadlineExceeded, ResourceExhausted, Unavailable
 from kairship.rpc.grpc_status import told_by
@@ -99,9 +100,7 @@ class RoleChannel:
         except grpc.aio.AioRpcError as failure:
             raise self._told(failure) from None
         if call is not None:
-            for key, value in await running.trailing_metadata() or ():
-                if key == "warning-bin" and isinstance(value, bytes):
-                    call.warn(value.decode(errors="replace"))
+            take_over(await running.trailing_metadata() or (), call)
         return method.reply.from_binary(reply)
 
     async def _stream(

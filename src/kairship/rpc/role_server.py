@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from protobuf import Message
 
 from kairship.process.certificates import ServerCertificate
+from kairship.rpc.beside import told_beside
 from kairship.rpc.calls import Call, Caller, new_request_id
 from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Internal, InvalidArgument, Unauthenticated, Unimplemented, of_exception
@@ -138,8 +139,7 @@ class RoleServer(grpc.GenericRpcHandler):
                 code = told.code.name
                 await context.abort(code_of(told), told.message, (trailer_of(told),))
             code = "OK"
-            if call.warnings:
-                context.set_trailing_metadata(tuple(("warning-bin", text.encode()) for text in call.warnings))
+            context.set_trailing_metadata(told_beside(call))
             return reply
         finally:
             self._seconds.labels(method.path, code).observe(time.monotonic() - started)

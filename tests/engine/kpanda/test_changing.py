@@ -13,6 +13,7 @@ from yarl import URL
 
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterPhase
 from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import Cluster, ClusterSpec
+from kairship.gen.kairship.kpanda.v1alpha1.node_pb import ListNodesResponse, Node
 from kairship.gen.kairship.kpanda.v1alpha1.registry_pb import (
     CreateClusterKubeconfigResponse,
     GetClusterSummaryResponse,
@@ -283,3 +284,40 @@ async def test_a_kubeconfig_is_the_callers_own_and_ends(kpanda: Management, fran
         accounts = await admin.list(kinds.SERVICE_ACCOUNTS, namespace=NAMESPACE)
     (mine,) = [each for each in accounts.items if each["metadata"]["name"].startswith("kairship-user-")]
     assert mine["metadata"]["annotations"]["kairship.io/user"] == "alice"
+
+
+async def test_nodes_are_read_in_the_index_and_never_older_than_what_the_caller_changed(
+    kpanda: Management, frankfurt: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kpanda.register(frankfurt, name="one")
+    await kpanda.seen("one", is_ready)
+    async with Client(frankfurt) as admin:
+        names = {node["metadata"]["name"] for node in (await admin.list(kinds.NODES)).items}
+    some = min(names)
+
+    async def listed(**asked: Any) -> set[str]:
+        found = await kpanda("Nodes.ListNodes", ListNodesResponse, cluster="one", page_size=-1, **asked)
+        return {node.metadata.name for node in found.items if node.metadata}
+
+    assert await listed() == names
+    assert kpanda.age is not None
+    assert 0 < kpanda.age < 15
+    shown = await kpanda("Nodes.GetNode", Node, cluster="one", name=some)
+    assert shown.metadata is not None
+    assert kpanda.age > 0
+    key = f"test-{uuid.uuid4().hex[:6]}"
+    for number in range(10):
+        changes = {"cluster": "one", "name": some, "set": {key: str(number)}}
+        await kpanda("Nodes.UpdateNodeLabels", Node, **changes)
+        assert await listed(label_selector=f"{key}={number}") == {some}
+        shown = await kpanda("Nodes.GetNode", Node, cluster="one", name=some)
+        assert shown.metadata is not None
+        assert shown.metadata.labels[key] == str(number)
+    await kpanda("Nodes.UpdateNodeLabels", Node, cluster="one", name=some, remove=[key])
+    assert await listed(label_selector=key) == set()
+    with refused(Code.NOT_FOUND, "has no node"):
+        await kpanda("Nodes.GetNode", Node, cluster="one", name="nowhere")
+    # An index that has not heard of the cluster for too long is not asked.
+    monkeypatch.setattr(kpanda.assembly.stores.current, "_max_age", -1.0)
+    assert await listed() == names
+    assert kpanda.age == 0

@@ -62,9 +62,7 @@ async def play(lane: Lane, seed: int, length: int) -> Played:
             [step] = chance.choices(steps, weights=[each.weight for each in steps])
             played.steps.append((step.kind, step.about))
             await step.act()
-        for member in lane.members:
-            if not member.alive:
-                await lane.start(member)
+        await start_all(lane)
         played.settled = await agreed(lane)
         await clear(lane)
         played.cleared = await agreed(lane)
@@ -126,6 +124,23 @@ def _about(chance: random.Random, lane: Lane, member: Member, called: str) -> It
 
 def _without_name(process: str, lane: Lane) -> str:
     return process.replace(f"instance-{lane.name}", "instance")
+
+
+async def recovers(lane: Lane) -> bool:
+    """Whether it can be cleared after a failure, so that the next sequence begins as it should."""
+    try:
+        await start_all(lane)
+        await clear(lane)
+        await agreed(lane)
+    except NotDoneError:
+        return False
+    return True
+
+
+async def start_all(lane: Lane) -> None:
+    for member in lane.members:
+        if not member.alive:
+            await lane.start(member)
 
 
 async def clear(lane: Lane) -> None:

@@ -14,7 +14,7 @@ from support.entrance_process import entrance_of
 from support.member_clusters import MemberCluster
 from support.people import People
 from support.sequences.lane import Lane, lane_of
-from support.sequences.playing import Played, play
+from support.sequences.playing import Played, play, recovers
 from support.sequences.steady import Steady
 
 LENGTH = 12
@@ -65,7 +65,7 @@ async def run(
     length: int = LENGTH,
     tell: Callable[[Run, Played], None] = lambda _, __: None,
 ) -> Run:
-    """Until all seeds are played. A lane in which one has failed is not used any more: it holds what nobody wanted."""
+    """Until all seeds are played. A lane in which one has failed is used again only if it can be cleared."""
     result, began = Run(), time.monotonic()
 
     async def serve(lane: Lane) -> None:
@@ -74,7 +74,7 @@ async def run(
             result.played.append(played)
             result.seconds = time.monotonic() - began
             tell(result, played)
-            if played.failure:
+            if played.failure and not await recovers(lane):
                 return
 
     async with asyncio.TaskGroup() as tasks:

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kairship.apiserver.admission import Admission, CallerId
+from kairship.apiserver.admission import HERE, Admission, CallerId, Place
 from kairship.apiserver.limits import Limits
 from kairship.rpc.errors import ResourceExhausted
 
 A, B, C = CallerId("a"), CallerId("b"), CallerId("c")
+DEAD, ALIVE = Place("dead"), Place("alive")
 
 
 def admission(
@@ -88,6 +89,75 @@ async def test_who_gives_up_in_the_moment_of_their_turn_gives_it_back() -> None:
     assert await started(impatient, patient) == [True, True]
     assert impatient.cancelled()
     assert (turns.running, turns.waiting) == (1, 0)
+
+
+async def test_who_has_given_up_is_not_given_a_turn() -> None:
+    turns = admission(running=1)
+    await turns.enter(A)
+    impatient = asyncio.create_task(turns.enter(B))
+    patient = asyncio.create_task(turns.enter(C))
+    await started()
+    impatient.cancel()  # it has not heard of that when the turn is given
+    turns.leave(A)
+    assert await started(impatient, patient) == [True, True]
+    assert (turns.running, turns.waiting) == (1, 0)
+
+
+def places(**limits: int) -> Admission:
+    return Admission(Limits(running=8, running_per_caller=4, waiting=20, waiting_per_caller=10, **limits))
+
+
+async def test_a_place_that_does_not_answer_takes_nothing_from_others() -> None:
+    turns = places(running_per_place=3, running_per_caller_and_place=2, waiting_per_place=3)
+    stuck = [asyncio.create_task(turns.enter(caller, DEAD)) for caller in (A, A, A, B, B)]
+    assert await started(*stuck) == [True, True, False, True, False]
+    for caller in (A, B, C):  # the very callers who wait there too
+        await turns.enter(caller, ALIVE)
+        await turns.enter(caller, HERE)
+        turns.leave(caller, ALIVE)
+        turns.leave(caller, HERE)
+    third = asyncio.create_task(turns.enter(C, DEAD))
+    await started()
+    with pytest.raises(ResourceExhausted):  # its own lines are full, and nobody else's
+        await turns.enter(C, DEAD)
+    assert turns.waiting == 3
+    turns.leave(A, DEAD)
+    assert await started(*stuck, third) == [True, True, True, True, False, False]
+    for task in (stuck[4], third):
+        task.cancel()
+    await asyncio.wait((stuck[4], third))
+    assert turns.waiting == 0
+
+
+async def test_the_places_of_one_caller_take_turns() -> None:
+    turns = places(running_per_place=8, running_per_caller_and_place=4)
+    for _ in range(4):
+        await turns.enter(A, DEAD)
+    flood = [asyncio.create_task(turns.enter(A, DEAD)) for _ in range(3)]
+    other = asyncio.create_task(turns.enter(A, ALIVE))
+    await started()
+    turns.leave(A, DEAD)
+    turns.leave(A, DEAD)
+    assert await started(*flood, other) == [True, False, False, True]
+    for task in flood[1:]:
+        task.cancel()
+    await asyncio.wait(flood)
+
+
+async def test_a_wide_request_takes_as_much_as_several() -> None:
+    turns = places(running_per_place=8, running_per_caller_and_place=4)
+    await turns.enter(A, ALIVE, width=4)
+    second = asyncio.create_task(turns.enter(A, ALIVE))
+    assert await started(second) == [False]
+    await turns.enter(B, ALIVE, width=4)
+    third = asyncio.create_task(turns.enter(C, ALIVE))
+    assert await started(third) == [False]
+    turns.leave(A, ALIVE, width=4)
+    assert await started(second, third) == [True, True]
+    turns.leave(B, ALIVE, width=4)
+    turns.leave(A, ALIVE)
+    turns.leave(C, ALIVE)
+    assert turns.running == 0
 
 
 def is_inside(task: "asyncio.Task[None]") -> bool:

@@ -34,7 +34,7 @@ COMMANDS = {words: command for words, command in EVERYTHING.items() if words not
 
 def test_the_commands_that_we_promise() -> None:
     assert {words[0] for words in COMMANDS} == {
-        "up", "down", "status", "logs", "doctor", "engine", "member", "version", "login", "whoami"
+        "up", "down", "status", "logs", "doctor", "engine", "member", "version", "login", "whoami", "kubeconfig"
     }  # fmt: skip
     assert {words[1] for words in COMMANDS if words[0] == "member"} == {"add", "remove", "stop", "start", "list"}
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+import tracemalloc
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +31,8 @@ from kairship.index import (
     plan,
 )
 from kairship.index.selectors import FieldRequirement
-from kairship.kpanda.collector import KindFollower
+from kairship.index.sqlite import SqliteIndex, SqliteWriter
+from kairship.kpanda.collector import ClusterCollector, CollectorSettings, KindFollower
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import SystemClock
 
@@ -192,6 +195,56 @@ async def test_an_object_of_ten_megabytes(store: Store) -> None:
     assert await keys(store.index) == ["default/large", "default/small"]
 
 
+LARGE_ONES = 12
+
+
+async def send_large_ones(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """An empty list, then a watch of very large objects, made one by one as they are taken."""
+    asked = await reader.readuntil(b"\r\n\r\n")
+    if b"watch=" not in asked:
+        writer.write(page().data)
+        asked = await reader.readuntil(b"\r\n\r\n")
+    writer.write(chunked(end=False).data)
+    for number in range(LARGE_ONES):
+        large = body(f"c{number}", revision=100 + number, data={"x": "y" * 10_000_000})
+        event = b'{"type":"ADDED","object":' + large + b"}\n"
+        for place in range(0, len(event), 65536):
+            piece = event[place : place + 65536]
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+    await reader.read()
+    writer.close()
+
+
+async def test_objects_of_ten_megabytes_do_not_fill_the_collector(tmp_path: Path) -> None:
+    """They come faster than they are written: no more of them are held than a few."""
+    writer, index = await SqliteWriter.open(tmp_path, "one"), SqliteIndex(tmp_path)
+    listener = await asyncio.start_server(send_large_ones, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    tracemalloc.start()
+    try:
+        async with listener, Client(Connection(server=url), timeout=5) as client:
+            turns = asyncio.Semaphore(1)
+            follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_turns=turns)
+            running = asyncio.create_task(follower.run())
+            async with asyncio.timeout(60):
+                while await revision_of(index) < 100 + LARGE_ONES - 1:  # noqa: ASYNC110 - nobody announces it
+                    await asyncio.sleep(0.02)
+            running.cancel()
+            await asyncio.wait((running,))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        index.close()
+        await writer.close()
+    assert most < 76_000_000, most
+
+
+async def revision_of(index: SqliteIndex) -> int:
+    partition, _ = await index.get("one", "configmaps", "")
+    return partition.revision if partition is not None else 0
+
+
 def page(*items: bytes, revision: str = "10", more: str = "") -> Reply:
     metadata = {"resourceVersion": revision, "continue": more}
     return reply({"kind": "ConfigMapList", "metadata": metadata, "items": [msgspec.Raw(item) for item in items]})
@@ -234,6 +287,27 @@ async def test_pages_without_end_come_to_one(store: Store, monkeypatch: pytest.M
         follower = await until_doubted(store, client, writer)
     assert follower.problem is not None
     assert "does not end" in follower.problem
+
+
+async def test_a_server_that_is_not_ready_is_not_taken_for_alive(store: Store) -> None:
+    writer = await store.writer("one")
+    await fill(writer, kinds.CONFIGMAPS, body("a"))
+    before, _ = await store.index.get("one", "configmaps", "default/a")
+    script = [reply({"kind": "Status", "code": 500}, status=500)] * 500
+    async with scripted_server(*script) as server, Client(Connection(server=server.url), timeout=5) as client:
+        settings = CollectorSettings(heartbeat=0.01)
+        collector = ClusterCollector(client, writer, writer, clock=SystemClock(), settings=settings)
+        running = asyncio.create_task(collector.run())
+        async with asyncio.timeout(10):
+            while sum(request.target == "/readyz" for request in server.requests) < 5:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait((running,))
+    assert collector.heard_at == 0
+    after, _ = await store.index.get("one", "configmaps", "default/a")
+    assert before is not None
+    assert after is not None
+    assert after.heard_at == before.heard_at
 
 
 async def until_doubted(store: Store, client: Client, writer: Writer) -> KindFollower:

@@ -7,6 +7,7 @@ import pytest
 
 from kairship.instances.pool_health import Health, Reason, TargetKind
 from kairship.kpanda.collector import Progress, Stage
+from kairship.kpanda.credentials.renewing import Outlook
 from kairship.kpanda.status import findings
 from kairship.kpanda.status.composing import Composer
 from kairship.kpanda.status.look import Seen
@@ -55,6 +56,24 @@ def test_credentials(found: Seen, status: str, reason: str) -> None:
     assert (finding.status, finding.reason) == (status, reason)
 
 
+@pytest.mark.parametrize(
+    ("outlook", "reason", "told"),
+    [
+        (Outlook(), "Verified", "ends on 2027-01-04 00:00 UTC and is renewed before"),
+        (Outlook("it may not"), "Expiring", "ends on 2027-01-04 00:00 UTC and could not be renewed: it may not"),
+        (None, "Expiring", "ends on 2027-01-04 00:00 UTC: replace it before"),
+    ],
+)
+def test_the_end_of_a_credential_is_told_with_what_becomes_of_it(
+    outlook: Outlook | None, reason: str, told: str
+) -> None:
+    found = seen(expires_at=NOW + dt.timedelta(days=3))
+    finding = findings.credentials(found, ClusterStatus(), duplicate_of="", outlook=outlook, now=NOW)
+    assert finding is not None
+    assert (finding.status, finding.reason) == ("True", reason)
+    assert told in finding.message
+
+
 def test_what_was_verified_stays_so_while_the_cluster_cannot_be_asked() -> None:
     before = ClusterStatus(id="id-1", credentials=VERIFIED)
     assert findings.credentials(seen(id="", error=GONE), before, duplicate_of="", now=NOW) is None
@@ -93,7 +112,7 @@ def composed(
         spec=ClusterSpec(credentials=SecretReference(name="s")),
         status=before or ClusterStatus(),
     )
-    composer = Composer(holder="me", objects=lambda _: 3, clock=FakeClock(), refresh=300.0)
+    composer = Composer(holder="me", objects=lambda _: 3, outlook=lambda _: None, clock=FakeClock(), refresh=300.0)
     return composer.compose(cluster, found, health(reason), CURRENT, duplicate_of="")
 
 

@@ -15,11 +15,17 @@ def refused(code: int, reason: str, message: str) -> ApiError:
     return refusal(status=code, body=body, headers={}, call="DELETE clusters", server="here")
 
 
-@pytest.mark.parametrize(("code", "reason"), [(422, "Invalid"), (403, "Forbidden")])
-def test_a_server_that_cannot_judge_by_a_policy_yet_is_asked_again(code: int, reason: str) -> None:
-    """Seen after a restart of the API server: the kind that the policy looks at is not known to it yet."""
-    unready = "failed to configure policy: failed to find resource referenced by paramKind: 'kairship.io/v1alpha1'"
-    error = refused(code, reason, POLICY + unready)
+UNREADY = POLICY + "failed to configure policy: failed to find resource referenced by paramKind: 'kairship.io/v1alpha1'"
+ANONYMOUS = 'clusters is forbidden: User "system:anonymous" cannot list resource "clusters" at the cluster scope'
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message"),
+    [(422, "Invalid", UNREADY), (403, "Forbidden", UNREADY), (403, "Forbidden", ANONYMOUS)],
+)
+def test_a_server_that_cannot_judge_yet_is_asked_again(code: int, reason: str, message: str) -> None:
+    """Seen after restarts: the kind that a policy looks at is not known yet, or whose word to take for a caller."""
+    error = refused(code, reason, message)
     assert isinstance(error, Unavailable)
     assert error.retryable
 

@@ -300,6 +300,16 @@ async def test_an_ended_term_is_no_failure_of_the_key() -> None:
         assert run.results() == {"stopped": 1}
 
 
+async def test_a_key_is_not_lost_when_the_term_goes_on() -> None:
+    clock = FakeClock()
+    term = LeaderTerm(scope="s", number=1, until=clock.now() + 10_000, clock=clock)
+    plan = Plan(TermEnded("over, as was thought"))
+    async with running(controller(plan), term=term) as run:
+        run.manager.add("c", A)
+        await run.clock.advance(600)
+        assert run.results() == {"stopped": 1, "success": 1}
+
+
 def test_two_controllers_of_one_name_are_refused() -> None:
     async def make() -> None:
         async with Client(NOWHERE) as client:

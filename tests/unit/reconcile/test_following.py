@@ -10,7 +10,17 @@ import msgspec
 import pytest
 from support.scripted_server import Reply, ScriptedServer, chunked, reply, scripted_server
 
-from kairship.kube import BadReply, Client, Connection, Disconnected, Expired, TimedOut, TooManyRequests, kinds
+from kairship.kube import (
+    BadReply,
+    Client,
+    Connection,
+    Disconnected,
+    Expired,
+    ReplyTooLarge,
+    TimedOut,
+    TooManyRequests,
+    kinds,
+)
 from kairship.reconcile import (
     Backoff,
     Bookmark,
@@ -312,5 +322,33 @@ async def test_who_subscribes_later_hears_of_what_exists_and_a_failing_handler_c
     ],
 )
 def test_pages_are_as_large_as_their_objects_let_them_be(sizes: list[int], expected: int) -> None:
-    items = [msgspec.Raw(b"x" * size) for size in sizes]
-    assert following._next_size(items, 1_000_000, most=1000) == expected
+    pages = following._Pages(Pace(page_size=1000, page_bytes=1_000_000))
+    pages.judge([msgspec.Raw(b"x" * size) for size in sizes])
+    assert pages.size == expected
+
+
+async def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_from_then_on() -> None:
+    large = listing("7", *(f"n{number}" for number in range(50)), token="more")
+    script = (large, listing("7", "a", token="more"), listing("7", "b"), chunked(then="hang"))
+    steps: list[Step[msgspec.Raw]] = []
+    async with (
+        scripted_server(*script) as server,
+        Client(Connection(server=server.url), largest_reply=1000) as client,
+        asyncio.timeout(10),
+        aclosing(
+            follow(
+                client,
+                Selection(kinds.NAMESPACES, msgspec.Raw),
+                clock=SystemClock(),
+                pace=Pace(page_bytes=1_000_000, backoff=FAST.backoff),
+            )
+        ) as following,
+    ):
+        async for step in following:
+            steps.append(step)
+            if isinstance(step, ListEnded):
+                break
+    assert isinstance(steps[1], Interrupted)
+    assert isinstance(steps[1].error, ReplyTooLarge)
+    limits = [request.target.partition("limit=")[2].partition("&")[0] for request in server.requests[:3]]
+    assert limits == ["50", "6", "4"]

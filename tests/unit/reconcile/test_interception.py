@@ -45,11 +45,30 @@ async def test_after_the_term_nothing_is_changed_and_reading_goes_on() -> None:
 
 
 async def test_a_change_without_reply_is_given_up_when_the_term_ends() -> None:
+    clock = FakeClock()
     async with scripted_server(Reply(b"", then="hang")) as server:
-        fence = FencedBy(term_of(FakeClock(), seconds=0.1))  # by this clock the term is not over when the call begins
+        fence = FencedBy(term_of(clock, seconds=0.1))
         async with InterceptedClient(Connection(server=server.url), interceptors=[fence]) as client:
+            asyncio.get_running_loop().call_later(0.05, clock.pass_time, 0.1)
             with pytest.raises(TermEnded, match="ended during POST /api/v1/namespaces"):
                 await client.create(kinds.NAMESPACES, {"metadata": {"name": "a"}})
+
+
+async def test_a_change_goes_on_when_the_term_is_prolonged_meanwhile() -> None:
+    """Its key would be lost: a reconcile whose term has ended is not tried again."""
+    clock = FakeClock()
+    term = term_of(clock, seconds=0.05)
+    async with (
+        scripted_server(Reply(b"", then="hang")) as server,
+        InterceptedClient(Connection(server=server.url), interceptors=[FencedBy(term)]) as client,
+    ):
+        change = asyncio.create_task(client.create(kinds.NAMESPACES, {"metadata": {"name": "a"}}))
+        term.extend(clock.now() + 0.1)
+        clock.pass_time(0.05)
+        assert await asyncio.wait((change,), timeout=0.3) == (set(), {change})
+        term.end()
+        with pytest.raises(TermEnded):
+            await change
 
 
 async def test_what_acts_for_somebody_else_is_fenced_as_well() -> None:

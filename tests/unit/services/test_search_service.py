@@ -75,9 +75,9 @@ async def index(tmp_path: Path) -> AsyncIterator[IndexAccess]:
     access = IndexAccess(IndexPlace(tmp_path))
     stored, log = SqliteIndex(tmp_path), SqliteWriteLog(tmp_path)
     current, tokens = Current(stored, log), PageTokens(b"k" * 32)
-    history, reads = SqliteHistory(tmp_path), KubernetesReads(current, tokens)
-    access.opened = Opened(current, tokens, history, reads, Splicer(stored))
-    yield access
+    async with Splicer(stored) as splicer:
+        access.opened = Opened(current, tokens, SqliteHistory(tmp_path), KubernetesReads(current, tokens), splicer)
+        yield access
     stored.close()
     log.close()
 

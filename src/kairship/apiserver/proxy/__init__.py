@@ -7,6 +7,7 @@
     indexed      reads that the index answers; `known_kinds` says what a path is about
     noting       writes are noted, so that their writer reads them
     sending      replies on their way back
+    silence      places that do not answer
     statuses     errors in the words of Kubernetes
     tunnel       exec, attach and port-forward: bytes both ways
     proxy        all of it, one request at a time

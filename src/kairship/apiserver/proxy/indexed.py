@@ -96,7 +96,9 @@ class IndexedReads:
             raise PassThrough("a watch that the index has no part in")
         async with AsyncExitStack() as held:
             # What the caller wrote a moment ago has to be in the beginning.
-            await place.current.moment(held, place.cluster, place.resource, caller=passing.caller.id)
+            await place.current.moment(
+                held, place.cluster, place.resource, caller=passing.caller.id, namespace=place.namespace
+            )
         async with splicer.watch(connect(), request) as reply:
             yield Answer(status=reply.status, headers=reply.headers, body=reply.body, from_index=reply.spliced)
 

@@ -3,6 +3,7 @@
 import msgspec
 from aiohttp import web
 
+from kairship.apiserver.admission import Place
 from kairship.apiserver.proxy.asking import Asked, AskedPath, is_set
 from kairship.apiserver.proxy.rights import Admitted
 from kairship.apiserver.proxy.target import Target
@@ -30,6 +31,17 @@ class Passing(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def verb(self) -> str:
         return self.asked.attributes.verb if isinstance(self.asked, Asked) else "discover"
+
+    @property
+    def place(self) -> Place:
+        """What may be slow or silent without the others' being so: the instance, or a member of it."""
+        target = self.target
+        return Place(f"cluster {target.cluster} of {target.instance}" if target.cluster else target.instance)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it asks for as many objects as there are."""
+        return self.verb in {"list", "deletecollection"} and "limit" not in self.parameters
 
     @property
     def lasts(self) -> bool:

@@ -19,7 +19,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from kairship.apiserver.admission import Admission, CallerId
+from kairship.apiserver.admission import RETRY_AFTER, Admission, CallerId
 from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import require_same_page
 from kairship.apiserver.bodies import Bodies
@@ -33,17 +33,19 @@ from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
 from kairship.apiserver.proxy.sending import Sender, compresses
+from kairship.apiserver.proxy.silence import SLOW, Silences
 from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.proxy.tunnel import Tunnel
 from kairship.apiserver.services.reach import Reach
 from kairship.apiserver.streams import Streams
 from kairship.index import PageTokens, PassThrough
-from kairship.kube import Client, Refused
+from kairship.kube import Client, ConnectFailed, Refused, TimedOut, TransportError
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.defects import log_defect
-from kairship.rpc.errors import ApiError, Internal, NotFound, Unavailable, of_exception
+from kairship.rpc.errors import ApiError, Internal, NotFound, ResourceExhausted, Unavailable, of_exception
 
 _LAST_WORDS = 5.0
+_REPEATABLE = frozenset({"get", "list", "watch", "discover"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 log = structlog.get_logger("kairship.proxy")
@@ -90,6 +92,7 @@ class Proxy:
         self._bodies = Bodies(limits)
         self._sender = Sender(limits)
         self._figures = figures
+        self._silences = Silences()
 
     async def handle(
         self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope
@@ -102,7 +105,7 @@ class Proxy:
             passing = await self._let_in(request, target, query, envelope)
             response = await self._audited(passing)
         except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
-            told = of_exception(error, request_id=envelope.request_id)
+            told = _told(error, passing, envelope.request_id)
             if isinstance(told, Internal):
                 log_defect(log, error, "Proxy", envelope.request_id)
             response = replies.refusal(told, envelope.request_id)
@@ -174,7 +177,7 @@ class Proxy:
         if request.method not in _METHODS:
             return replies.refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
         if request.headers.get("Upgrade"):
-            async with self._stream(passing):
+            async with self._stream(passing), self._listened_to(passing):
                 return await self._tunnel(passing)
         turn: AbstractAsyncContextManager[None] = self._stream(passing) if passing.lasts else self._turn(passing)
         async with turn, self._bodies.received(request) as body:
@@ -184,7 +187,8 @@ class Proxy:
                 log.debug("passed on", request_id=passing.envelope.request_id, reason=str(reason))
             if PageTokens.is_ours(passing.parameters.get("continue", "")):
                 return replies.expired(passing.envelope.request_id)
-            return await self._pass_on(passing, body)
+            async with self._listened_to(passing):
+                return await self._pass_on(passing, body)
 
     async def _from_index(self, passing: Passing) -> web.StreamResponse:
         """Raises `PassThrough` before anything is sent."""
@@ -204,6 +208,7 @@ class Proxy:
         noted = self._writes.concerns(passing)
         if noted:
             going["Accept-Encoding"] = "identity"  # what it says has to be read
+        asked_at = time.monotonic()
         # A watch that is to begin with what there is may take its time to begin.
         patience = self._limits.write_seconds if passing.lasts else self._limits.read_seconds
         async with client.stream(
@@ -213,6 +218,7 @@ class Proxy:
             headers=going,
             timeout=patience,
         ) as upstream:
+            self._note_answer(passing, upstream.status, time.monotonic() - asked_at)
             if 300 <= upstream.status < 400 and upstream.status != 304:
                 raise Unavailable("the cluster behind this answered with a redirect, which is not followed")
             response = web.StreamResponse(status=upstream.status, headers=headers.coming_back(upstream.headers))
@@ -231,6 +237,7 @@ class Proxy:
         answer = await client.upgrade(
             passing.request.method, passing.upstream, headers=going, timeout=self._limits.read_seconds
         )
+        self._silences.answered(passing.place)
         if isinstance(answer, Refused):
             return replies.refused_upgrade(answer, passing.envelope.request_id)
         near = passing.request.transport
@@ -256,15 +263,42 @@ class Proxy:
 
     @asynccontextmanager
     async def _turn(self, passing: Passing) -> AsyncIterator[None]:
-        caller = CallerId(passing.caller.id)
-        await self._admission.enter(caller)
+        caller, place = CallerId(passing.caller.id), passing.place
+        width = self._limits.wide if passing.is_wide else 1
         try:
-            yield
+            async with asyncio.timeout(self._limits.turn_seconds):
+                await self._admission.enter(caller, place, width=width)
+        except TimeoutError:
+            raise ResourceExhausted(
+                f"too much is asked of {place} at this moment; send fewer requests at a time", retry_after=RETRY_AFTER
+            ) from None
+        try:
+            async with asyncio.timeout(self._limits.reply_seconds):
+                yield
         finally:
-            self._admission.leave(caller)
+            self._admission.leave(caller, place, width=width)
 
     def _stream(self, passing: Passing) -> AbstractAsyncContextManager[None]:
-        return self._streams.opened(CallerId(passing.caller.id), self._objection(passing))
+        caller = passing.caller
+        return self._streams.opened(
+            CallerId(caller.id), self._objection(passing), credential=caller.session or caller.token
+        )
+
+    @asynccontextmanager
+    async def _listened_to(self, passing: Passing) -> AsyncIterator[None]:
+        """What is asked of a place that does not answer is not waited for again and again."""
+        self._silences.check(passing.place)
+        try:
+            yield
+        except (TimedOut, ConnectFailed):
+            self._silences.unanswered(passing.place)
+            raise
+
+    def _note_answer(self, passing: Passing, status: int, seconds: float) -> None:
+        if status in {503, 504} and seconds > SLOW:
+            self._silences.unanswered(passing.place)
+        else:
+            self._silences.answered(passing.place)
 
     def _objection(self, passing: Passing) -> Callable[[], ApiError | None]:
         """Why a stream must not go on: what was granted must still be."""
@@ -281,3 +315,12 @@ class Proxy:
             return None
 
         return ask
+
+
+def _told(error: Exception, passing: Passing | None, request_id: str) -> ApiError:
+    """Clients repeat whatever they are told to come back with: not what may have been done already."""
+    told = of_exception(error, request_id=request_id)
+    is_uncertain = isinstance(error, TransportError) and not isinstance(error, ConnectFailed)
+    if is_uncertain and passing is not None and passing.verb not in _REPEATABLE:
+        told.retry_after = None
+    return told

@@ -44,6 +44,8 @@ class ProxyRights:
     def admit(self, caller: Caller, target: Target, asked: Asked | AskedPath) -> Admitted:
         """Raises `NotFound`, `PermissionDenied`, or `Unavailable` while rights cannot be trusted to be current."""
         require_password_changed(caller)
+        if caller.only_instance and caller.only_instance != target.instance:
+            raise no_instance(target.instance)
         who = holder(caller)
         if target.cluster is not None and who.limited_to is not None and TO_MEMBERS not in who.limited_to:
             raise outside_token(TO_MEMBERS)

@@ -1,5 +1,7 @@
 """Where a request of the proxy leads: `…/instances/{instance}/proxy/…`, or below it to a member cluster.
 
+Or, whatever the path, where a name leads: in TLS, or in `Host`.
+
 A path that does not mean one thing only is refused, in whatever encoding: proxies behind us may read it differently.
 """
 
@@ -8,9 +10,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from kairship.rpc.errors import InvalidArgument
-
-PREFIX = "/apis/kairship.io/v1alpha1/instances/"
+from kairship.kube.native_access import PREFIX, Way, is_a_name_of_ours
+from kairship.rpc.errors import InvalidArgument, NotFound
 
 _PATH = re.compile(PREFIX + r"(?P<instance>[^/]+)(?:/clusters/(?P<cluster>[^/]+))?/proxy(?P<path>/.*)?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -41,7 +42,26 @@ def target_of(path: str) -> Target | None:
     found = _PATH.fullmatch(path)
     if found is None:
         return None
-    instance, cluster, below = found["instance"], found["cluster"], found["path"] or "/"
+    return _target(found["instance"], found["cluster"], found["path"] or "/")
+
+
+def target_by_name(asked_for: str, host: str, path: str) -> Target | None:
+    """`asked_for` is the name in TLS, `host` that of HTTP. None if they name no instance.
+
+    Two names that do not agree are refused: whoever looked at one of them may not mean the other.
+    """
+    names = {name.lower() for name in (asked_for, host.partition(":")[0]) if is_a_name_of_ours(name)}
+    if not names:
+        return None
+    if len(names) > 1:
+        raise InvalidArgument("the name in TLS and the header Host lead to different places; use one")
+    way = Way.by_host(names.pop())
+    if way is None:
+        raise NotFound("no instance and no cluster has this name")
+    return _target(way.instance, way.cluster, path)
+
+
+def _target(instance: str, cluster: str | None, below: str) -> Target:
     if not _LABEL.fullmatch(instance):
         raise InvalidArgument(violations=[("instance", "is not the name of an instance")])
     if cluster is not None and (not _NAME.fullmatch(cluster) or ".." in cluster):

@@ -7,7 +7,7 @@ from kairship.apiserver.services.cluster import ClusterService
 from kairship.apiserver.services.collected import CollectedClusters
 from kairship.apiserver.services.history import HistoryService
 from kairship.apiserver.services.instance import InstanceService
-from kairship.apiserver.services.instance.part import Settings
+from kairship.apiserver.services.instance.part import OwnCalls, Settings
 from kairship.apiserver.services.kinds.apps import AppsService
 from kairship.apiserver.services.kinds.core import CoreService
 from kairship.apiserver.services.kinds.policies import POLICIES
@@ -36,11 +36,12 @@ class Services:
         metrics: Metrics,
         offers: Sequence[Offer],
         ghippo: Owner | None = None,
+        own: OwnCalls | None = None,
         settings: Settings | None = None,
         index: IndexPlace | None = None,
     ) -> None:
         """`client` is that of the global cluster, `offers` what the controller-manager there can make,
-        `ghippo` leads to global management."""
+        `ghippo` leads to global management for those who call, `own` for this process itself."""
         self._own = OwnKinds(client, clock=clock, metrics=metrics)
         self.index = IndexAccess(index or IndexPlace())
         self.collected = collected = CollectedClusters(self._own)
@@ -48,7 +49,7 @@ class Services:
         reader = IndexReader(self.index.current, collected, LiveReader(reach))
         operations = Operations(reader, NotedWrites(self.index.current, collected), reach, clock)
         self._services: dict[str, object] = {
-            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings()),
+            "Instance": InstanceService(self._own, reach, Offers(offers), settings or Settings(), own),
             "Cluster": ClusterService(self._own, reach, clock),
             "Apps": AppsService(operations),
             "Policy": ResourceService("Policy", POLICIES, operations),

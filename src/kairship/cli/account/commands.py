@@ -68,8 +68,13 @@ def whoami(output: Output = Format.TABLE) -> None:
     _tell(found, who, output)
 
 
-def token() -> None:
+def token(
+    server: Annotated[
+        str | None, typer.Option(help="The plane that it is for: a token for another one is not printed.")
+    ] = None,
+) -> None:
     """Print a token for kubectl, as an ExecCredential."""
+    signed_in.require_at(server)
     found = asyncio.run(current())
     until = datetime.fromtimestamp(found.expires_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     print_json(

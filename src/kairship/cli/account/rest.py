@@ -38,12 +38,12 @@ class Rest:
         self._session = session
         self._server = server
 
-    async def call(self, verb: str, path: str, body: Any = None, *, token: str = "") -> Any:
-        """Raises `RequestRefused`."""
+    async def call(self, verb: str, path: str, body: Any = None, *, token: str = "", base: str = BASE) -> Any:
+        """Raises `RequestRefused`. `path` is below global management's, unless there is another `base`."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             async with self._session.request(
-                verb, f"{self._server}{BASE}{path}", json=body, headers=headers, allow_redirects=False
+                verb, f"{self._server}{base}{path}", json=body, headers=headers, allow_redirects=False
             ) as reply:
                 content = await reply.read()
                 if reply.status == 200:

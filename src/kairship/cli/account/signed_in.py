@@ -59,6 +59,12 @@ def load() -> SignedIn:
         raise NotSignedIn(f"{_path()} cannot be used ({type(error).__name__}); run `kairship login`") from None
 
 
+def require_at(server: str | None) -> None:
+    """That whoever is signed in is so at this plane: what opens one must not be shown to another."""
+    if server is not None and (found := load()).server != server.rstrip("/"):
+        raise NotSignedIn(f"you are signed in at {found.server}; run `kairship login --server {server}`")
+
+
 def store(signed_in: SignedIn) -> None:
     write_private(_path(), msgspec.json.encode(signed_in))
 

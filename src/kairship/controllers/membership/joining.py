@@ -8,7 +8,7 @@ import hashlib
 
 import msgspec
 
-from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster
+from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster, SecretFingerprint
 from kairship.controllers.inside import Inside, Insides, KarmadaCluster
 from kairship.controllers.membership.report import Report
 from kairship.controllers.membership.rotating import Rotating
@@ -16,8 +16,8 @@ from kairship.controllers.membership.wanted import join_of
 from kairship.instances import membership
 from kairship.instances.drivers import DriverError
 from kairship.instances.membership import Join, JoinRefused, StillLeaving
-from kairship.instances.pool import NotConnected, Pool
-from kairship.kube import Client, Connection, KubeError
+from kairship.instances.pool import NotConnected, Pool, TargetKind
+from kairship.kube import Client, KubeError
 from kairship.reconcile import Clock, Result, RetryableError, RetryAfter, jittered
 from kairship.resources import (
     NAMESPACE,
@@ -33,6 +33,7 @@ EVERY = 600.0
 _REFUSED_AGAIN = 60.0
 _SOON = 2.0
 _AT_ONCE = 0.01
+_STALE = 0.2
 _WAITING = 15.0  # until somebody has restarted what we may not
 _R, _P = MembershipReason, MembershipPhase
 
@@ -86,6 +87,9 @@ class Joining:
         if refusal := self._refusal(registered):
             report.not_joined(_P.FAILED, _R.DUPLICATE, refusal)
             return RetryAfter(_REFUSED_AGAIN)
+        secret = self._secret_of(registered)
+        if secret is not None and secret.kubeconfig != self._pool.credential(TargetKind.CLUSTER, name):
+            return RetryAfter(_STALE)  # the pool and the picture of the Secrets hear of a change at different moments
         basis = self._basis(instance, registered, member, inside)
         if report.joined and self._holds(name, basis):
             return RetryAfter(jittered(EVERY))
@@ -130,17 +134,15 @@ class Joining:
         valid = find_condition(registered.status.conditions, ClusterCondition.CREDENTIALS_VALID)
         if valid is not None and valid.reason in {ClusterReason.DUPLICATE, ClusterReason.OTHER_CLUSTER}:
             return valid.message or str(valid.reason)
-        for other in self._cluster.clusters.store:
-            twin = other.metadata.name
-            if identity and twin != name and other.status.id == identity:
-                its = self._cluster.memberships.store.get(twin)
-                if its is not None:
-                    return f"it is the same cluster as {twin}, which belongs to instance {its.spec.instance}"
+        for twin in self._cluster.clusters_identified_by(identity or ""):
+            its = self._cluster.memberships.store.get(twin.metadata.name)
+            if its is not None and twin.metadata.name != name:
+                return f"it is the same cluster as {twin.metadata.name}, which belongs to instance {its.spec.instance}"
         return ""
 
     def _basis(self, instance: str, registered: RegisteredCluster, member: Client, inside: Inside) -> Basis:
         found = self._cluster.observed.store.get(instance)
-        secret = self._cluster.secrets.store.get(registered.spec.credentials.name, namespace=NAMESPACE)
+        secret = self._secret_of(registered)
         karmada = inside.clusters.store.get(registered.metadata.name)
         ready = karmada.status.find("Ready") if karmada is not None else None
         way = hashlib.sha256(member.connection.server.encode() + (member.connection.ca or b"")).hexdigest()
@@ -161,8 +163,8 @@ class Joining:
     async def _go_over(self, report: Report, karmada: Client, member: Client, basis: Basis) -> bool:
         """Whether all is done."""
         registered = self._cluster.clusters.store.get(basis.wanted.name)
-        version = self._version_of(registered)
-        edition = _edition(member.connection)
+        secret = self._secret_of(registered)
+        edition = membership.edition_of(member.connection, secret.metadata.labels if secret is not None else None)
         try:
             joined = await membership.join(
                 instance=karmada,
@@ -183,6 +185,7 @@ class Joining:
             report.not_joined(_P.JOINING, _R.JOIN_FAILED, str(error))
             self._fail(report, error)
             raise RetryableError(str(error)) from error
+        version = secret.metadata.resource_version if secret is not None else ""
         ends = registered.status.credentials.expires_at if registered and registered.status.credentials else None
         report.has_joined(joined.uid, credentials_version=version, credentials_end=ends)
         return retired
@@ -191,16 +194,8 @@ class Joining:
         if report.joined:
             report.state(MembershipCondition.CREDENTIALS_CURRENT, "False", _R.ROTATION_FAILED, str(error))
 
-    def _version_of(self, registered: RegisteredCluster | None) -> str:
-        """The version of the Secret with the cluster's credential."""
+    def _secret_of(self, registered: RegisteredCluster | None) -> SecretFingerprint | None:
+        """The Secret with the cluster's credential."""
         if registered is None:
-            return ""
-        secret = self._cluster.secrets.store.get(registered.spec.credentials.name, namespace=NAMESPACE)
-        return secret.metadata.resource_version if secret is not None else ""
-
-
-def _edition(connection: Connection) -> str:
-    """Other tokens for another credential: whoever replaces one has a reason to. Of a secret, this tells nothing."""
-    parts = (connection.server.encode(), connection.ca, connection.client_cert, connection.client_key)
-    token = (connection.token or "").encode()
-    return hashlib.sha256(b"\0".join(part or b"" for part in (*parts, token))).hexdigest()[:8]
+            return None
+        return self._cluster.secrets.store.get(registered.spec.credentials.name, namespace=NAMESPACE)

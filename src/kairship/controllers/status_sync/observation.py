@@ -1,30 +1,25 @@
-"""One look at an instance from outside: its components, its members, and whether it answers.
+"""One look at an instance: its components, its members, and whether it answers.
 
-Each question has a timeout of its own and all are asked at once, so that a look lasts no longer than the slowest of
-them may. What cannot be found out is said to be so; nothing here raises for what is wrong with an instance.
+Only the components are asked for, within a timeout; the rest is known from what is followed all the time. What cannot
+be found out is said to be so; nothing here raises for what is wrong with an instance.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
+from kairship.controllers.inside import Inside, Insides, KarmadaCluster
 from kairship.instances.drivers import ComponentHealth, Driver, DriverError
-from kairship.instances.pool_health import Health, NotConnected, TargetKind
-from kairship.kube import Client, KubeError, kinds
+from kairship.instances.pool_health import Health, TargetKind
+from kairship.kube import KubeError
 from kairship.supervisor import SupervisorError
-
-T = TypeVar("T")
 
 
 class Reach(Protocol):
-    """The way to instances by name: the pool."""
-
-    def instance(self, name: str) -> Client:
-        """Raises `NotConnected`."""
-        ...
+    """How instances are reached, by name: the pool."""
 
     def health(self, kind: TargetKind, name: str) -> Health: ...
 
@@ -48,13 +43,12 @@ class Observation:
     members: Sequence[Member] | Unasked
 
 
-async def observe(driver: Driver | None, reach: Reach, *, name: str, uid: str, timeout: float) -> Observation:
-    async with asyncio.TaskGroup() as questions:
-        components = questions.create_task(_components(driver, uid, timeout))
-        members = questions.create_task(_members(reach, name, timeout))
-    return Observation(
-        reach=reach.health(TargetKind.INSTANCE, name), components=components.result(), members=members.result()
-    )
+async def observe(
+    driver: Driver | None, reach: Reach, insides: Insides, *, name: str, uid: str, timeout: float
+) -> Observation:
+    components = await _components(driver, uid, timeout)
+    health = reach.health(TargetKind.INSTANCE, name)
+    return Observation(reach=health, components=components, members=_members(health, insides.get(name)))
 
 
 async def _components(driver: Driver | None, uid: str, timeout: float) -> Sequence[ComponentHealth] | Unasked:
@@ -69,37 +63,19 @@ async def _components(driver: Driver | None, uid: str, timeout: float) -> Sequen
         return Unasked(str(error))
 
 
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
-    message: str = ""
+def _members(health: Health, inside: Inside | None) -> Sequence[Member] | Unasked:
+    """From what is followed anyway: asking each time would cost more than all else."""
+    if not health.reachable:
+        return Unasked(str(health.refusal()))
+    if inside is None:
+        return Unasked("the instance is being looked at")
+    if inside.clusters.problem is not None:
+        return Unasked(inside.clusters.problem)
+    return [_member(cluster) for cluster in inside.clusters.store]
 
 
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] | None = None
-
-
-class _Name(msgspec.Struct):
-    name: str
-
-
-class _Cluster(msgspec.Struct):
-    """A member as Karmada knows it."""
-
-    metadata: _Name
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-async def _members(reach: Reach, name: str, timeout: float) -> Sequence[Member] | Unasked:
-    try:
-        page = await reach.instance(name).list(kinds.CLUSTERS, as_type=_Cluster, timeout=timeout)
-    except (NotConnected, KubeError) as error:
-        return Unasked(str(error))
-    return [_member(cluster) for cluster in page.items]
-
-
-def _member(cluster: _Cluster) -> Member:
-    for condition in cluster.status.conditions or ():
-        if condition.type == "Ready":
-            return Member(cluster.metadata.name, condition.status == "True", condition.message)
-    return Member(cluster.metadata.name, ready=False, message="Karmada has not looked at it yet")
+def _member(cluster: KarmadaCluster) -> Member:
+    ready = cluster.status.find("Ready")
+    if ready is None:
+        return Member(cluster.metadata.name, ready=False, message="Karmada has not looked at it yet")
+    return Member(cluster.metadata.name, ready.status == "True", ready.message)

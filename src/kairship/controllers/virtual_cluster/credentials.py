@@ -1,7 +1,6 @@
 """The Secret that opens an instance for the collector. What is known of it is in its labels: nobody has to read it."""
 
 import base64
-import datetime as dt
 import hashlib
 from typing import Any
 
@@ -36,13 +35,12 @@ def renew_at(secret: SecretFingerprint, connection: Connection) -> float:
 
 async def renew(context: Context, instance: ObservedInstance, client: Client) -> float:
     """A new token in the Secret; the one before stays valid to its own end. Returns when the next one is due."""
-    token, expires = await identity.issue_token(client, seconds=LIFETIME)
+    issued = await identity.token(client, seconds=LIFETIME)
     now = context.clock.wall()
-    ends = dt.datetime.fromisoformat(expires)
-    due = now + (ends - now) / 2
+    due = now + (issued.ends - now) / 2
     connection = client.connection
     content = Connection(
-        server=connection.server, ca=connection.ca, tls_server_name=connection.tls_server_name, token=token
+        server=connection.server, ca=connection.ca, tls_server_name=connection.tls_server_name, token=issued.token
     ).to_kubeconfig(name=instance.metadata.name, user=identity.ACCOUNT)
     labels = {
         INSTANCE_LABEL: instance.metadata.name,

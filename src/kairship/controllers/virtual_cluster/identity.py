@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kairship.controllers.inside import KindDefinition
+from kairship.instances.account_tokens import AccountToken, issue_token
 from kairship.kube import Catalogue, Client, NotFound, kinds
 
 ACCOUNT = "kairship-collector"
@@ -52,30 +53,9 @@ async def ensure(client: Client, definitions: Iterable[KindDefinition], *, field
     await client.apply(kinds.CLUSTER_ROLE_BINDINGS, binding, field_manager=field_manager, timeout=_TIMEOUT)
 
 
-class _TokenStatus(msgspec.Struct, frozen=True, rename="camel"):
-    token: str
-    expiration_timestamp: str
-
-    def __repr__(self) -> str:
-        return f"_TokenStatus(expiration_timestamp={self.expiration_timestamp!r})"
-
-
-class _TokenReply(msgspec.Struct, frozen=True):
-    status: _TokenStatus
-
-
-async def issue_token(client: Client, *, seconds: int) -> tuple[str, str]:
-    """A token of the account, and when it ends."""
-    reply = await client.create(
-        kinds.SERVICE_ACCOUNTS,
-        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}},
-        name=ACCOUNT,
-        namespace=NAMESPACE,
-        subresource="token",
-        as_type=_TokenReply,
-        timeout=_TIMEOUT,
-    )
-    return reply.status.token, reply.status.expiration_timestamp
+async def token(client: Client, *, seconds: int) -> AccountToken:
+    """A token of the account."""
+    return await issue_token(client, namespace=NAMESPACE, account=ACCOUNT, seconds=seconds, timeout=_TIMEOUT)
 
 
 def rules_for(catalogue: Catalogue, definitions: Iterable[KindDefinition], known: Iterable[Rule]) -> list[Rule]:

@@ -29,6 +29,7 @@ from kairship.reconcile import (
     Clock,
     Context,
     Controller,
+    Grouping,
     Key,
     Result,
     RetryableError,
@@ -81,8 +82,12 @@ def instance_of_cluster(cluster: RegisteredCluster) -> Iterable[Key]:
         yield instance_key(cluster.metadata.name.removeprefix(VIRTUAL_PREFIX))
 
 
+def _instance_named_by(secret: SecretFingerprint) -> str | None:
+    return (secret.metadata.labels or {}).get(credentials.INSTANCE_LABEL)
+
+
 def _instance_of_secret(secret: SecretFingerprint) -> Iterable[Key]:
-    if name := (secret.metadata.labels or {}).get(credentials.INSTANCE_LABEL):
+    if name := _instance_named_by(secret):
         yield instance_key(name)
 
 
@@ -92,6 +97,7 @@ class VirtualClusterSync:
         self._pool = pool
         self._insides = insides
         self._clock = clock
+        self._secrets = Grouping(cluster.secrets, _instance_named_by)
         self._written: dict[str, str | None] = {}
 
     async def reconcile(self, context: Context, key: Key) -> Result:
@@ -129,9 +135,8 @@ class VirtualClusterSync:
         cluster = self._cluster.clusters.store.get(virtual_cluster_name(name))
         if cluster is not None and (cluster.metadata.labels or {}).get(UID_LABEL) != uid:
             await _remove(context.client, cluster)
-        for secret in self._cluster.secrets.store:
-            labels = secret.metadata.labels or {}
-            if labels.get(credentials.INSTANCE_LABEL) == name and labels.get(credentials.UID_LABEL) != uid:
+        for secret in self._secrets.of(name):
+            if (secret.metadata.labels or {}).get(credentials.UID_LABEL) != uid:
                 await context.client.delete(
                     kinds.SECRETS, secret.metadata.name, namespace=NAMESPACE, uid=secret.metadata.uid, missing_ok=True
                 )

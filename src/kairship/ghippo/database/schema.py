@@ -162,6 +162,8 @@ access_tokens = Table(
     _required("created_at", BigInteger),
     _required("expires_at", BigInteger),
     _required("last_used_at", BigInteger, server_default="0"),
+    _required("instance", String(63), server_default=""),
+    _required("asked_with", Identifier, server_default=""),
     sa.UniqueConstraint("hash"),
     Index(None, "user_id"),
 )

@@ -38,6 +38,7 @@ def _token_message(row: sa.Row[Any]) -> AccessToken:
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,
         hint=row.hint,
+        instance=row.instance,
     )
 
 

@@ -71,6 +71,22 @@ class Directory:
             return pb.LookUpTokenResponse()
         return pb.LookUpTokenResponse(token=found.tokens[0], owner=found.identities[0])
 
+    async def issue_instance_token(
+        self, request: pb.IssueInstanceTokenRequest, call: Call
+    ) -> pb.IssueInstanceTokenResponse:
+        issued = await self._database.write(
+            lambda connection: access_tokens.issue_for_instance(
+                connection,
+                request.user,
+                instance=request.instance,
+                name=request.name,
+                seconds=request.seconds,
+                asked_with=request.asked_with,
+                at=self._now(),
+            )
+        )
+        return pb.IssueInstanceTokenResponse(id=issued.id, token=issued.token, expires_at=issued.expires_at)
+
     async def note_token_uses(self, request: pb.NoteTokenUsesRequest, call: Call) -> Empty:
         if len(request.uses) > _MOST_USES:
             raise Invalid(f"at most {_MOST_USES} at a time", field="uses")
@@ -112,6 +128,7 @@ def _reply(events: Iterable[Event], *, keys: str = "", complete: bool = False, r
                         user=event.user,
                         limited_to=sorted(event.limited_to or ()),
                         expires_at=event.expires_at,
+                        instance=event.instance,
                     )
                 )
             case Gone(kind, identifier):

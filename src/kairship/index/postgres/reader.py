@@ -15,8 +15,9 @@ from kairship.index.search import Hit, Search
 from kairship.index.store import NoSuchClusterError, Partition, Row, Size, Snapshot
 from kairship.kube import Resource
 
-_BATCH_ROWS = 200
-_STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, a.at
+_BATCH_BYTES = 512 * 1024
+_FIRST_ROWS, _MOST_ROWS = 20, 500
+_STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, k.left_out, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
 # Numbers are never used again, so there is one ring for ever.
@@ -86,8 +87,12 @@ class PostgresSnapshot:
                 return
             sql, arguments = emitter.select()
             cursor = await self._connection.cursor(sql, *arguments)
-            while found := await cursor.fetch(_BATCH_ROWS):
+            rows = _FIRST_ROWS
+            while found := await cursor.fetch(rows):
                 yield found
+                # To judge by these. Growth is slow: the next may be larger ones.
+                size = sum(len(record["body"]) for record in found)
+                rows = max(1, min(_BATCH_BYTES * len(found) // max(size, 1), 8 * len(found), _MOST_ROWS))
 
 
 class PostgresIndex:
@@ -174,6 +179,7 @@ def _partition(found: asyncpg.Record) -> Partition:
         live=found["live"],
         heard_at=max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"],
         begun_at=found["begun"],
+        left_out=frozenset(found["left_out"]),
     )
 
 

@@ -11,7 +11,7 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-SCHEMA = "kairship_index_2"
+SCHEMA = "kairship_index_3"
 CLOCK = "extract(epoch FROM clock_timestamp())"
 """The one clock that all processes share."""
 _LOCK = 0x6B616978
@@ -25,7 +25,8 @@ CREATE TABLE IF NOT EXISTS writer(cluster text COLLATE "C" PRIMARY KEY, term big
 CREATE TABLE IF NOT EXISTS part(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, cluster text COLLATE "C" NOT NULL, name text COLLATE "C" NOT
   NULL, resource bytea NOT NULL, epoch bigint NOT NULL, began bigint NOT NULL, revision bigint NOT NULL, live boolean
-  NOT NULL, heard double precision NOT NULL, begun double precision NOT NULL, UNIQUE (cluster, name)
+  NOT NULL, heard double precision NOT NULL, begun double precision NOT NULL,
+  left_out text[] NOT NULL DEFAULT '{{}}', UNIQUE (cluster, name)
 );
 CREATE TABLE IF NOT EXISTS obj(
   part bigint NOT NULL, key text COLLATE "C" NOT NULL, ns text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,

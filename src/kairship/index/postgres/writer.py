@@ -5,7 +5,7 @@ stays so until it is committed. A writer that was replaced changes nothing any m
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 
@@ -29,6 +29,25 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (part, key) DO UPDATE SET uid = excluded.uid, rv = excluded.rv, epoch = excluded.epoch,
   created = excluded.created, bare = excluded.bare, tok = excluded.tok, body = excluded.body
 WHERE (o.epoch, o.rv) <= (excluded.epoch, excluded.rv)
+"""
+_DELETE = """
+DELETE FROM obj USING unnest($3::text[], $4::bigint[]) gone(key, rv)
+WHERE part = $1 AND obj.key = gone.key AND (epoch, obj.rv) <= ($2, gone.rv) RETURNING obj.key
+"""
+_LEAVE_OUT = """
+UPDATE part SET left_out = ARRAY(SELECT DISTINCT unnest(left_out || $2::text[])) WHERE id = $1 AND NOT left_out @> $2
+"""
+# '0' follows '/': all keys of a namespace, as a range of the primary key.
+_DROP_NAMESPACES = """
+WITH gone AS (
+  DELETE FROM obj USING part k, unnest($2::text[]) excluded(ns)
+  WHERE k.cluster = $1 AND obj.part = k.id AND obj.key >= excluded.ns || '/' AND obj.key < excluded.ns || '0'
+  RETURNING k.id, k.name, excluded.ns, obj.key, obj.uid
+), told AS (
+  INSERT INTO ring(cluster, kind, key, uid, deleted) SELECT $1, name, key, uid, true FROM gone ORDER BY key
+)
+UPDATE part SET left_out = ARRAY(SELECT unnest(left_out) UNION SELECT ns FROM gone WHERE gone.id = part.id)
+WHERE id IN (SELECT id FROM gone)
 """
 _BURY = "INSERT INTO tomb VALUES ($1, $2, $3) ON CONFLICT (part, uid) DO UPDATE SET at = excluded.at"
 _BURY_GONE = """
@@ -79,13 +98,14 @@ class PostgresWriter:
                 "INSERT INTO part(cluster, name, resource, epoch, began, revision, live, heard, begun)"  # noqa: S608
                 f" VALUES ($1, $2, $3, $4, 0, 0, false, $5, {CLOCK}) ON CONFLICT (cluster, name) DO UPDATE SET"
                 " resource = excluded.resource, epoch = greatest(excluded.epoch, part.epoch + 1),"
-                " begun = excluded.begun, live = false",
+                " begun = excluded.begun, live = false, left_out = excluded.left_out",
                 *(self._cluster, kind_name(resource), msgspec.json.encode(resource), int(now * 1e6), now),
             )
 
-    async def put(self, resource: Resource, records: Sequence[Record]) -> None:
+    async def put(self, resource: Resource, records: Sequence[Record], *, left_out: Collection[str] = ()) -> None:
         async with self._transaction() as connection:
             part, epoch = await self._part(connection, resource)
+            await self._leave_out(connection, part, left_out)
             keys, uids = [record.key for record in records], [record.uid for record in records]
             if await self._was_listed(connection, part):
                 await self._tell(connection, resource, await self._changed(connection, part, records))
@@ -107,16 +127,21 @@ class PostgresWriter:
                 "UPDATE part SET began = $2, revision = $2, live = true, heard = $3 WHERE id = $1", part, revision, now
             )
 
-    async def apply(self, resource: Resource, changes: Sequence[Change], revision: int) -> None:
+    async def apply(
+        self, resource: Resource, changes: Sequence[Change], revision: int, *, left_out: Collection[str] = ()
+    ) -> None:
         async with self._transaction() as connection:
             part, epoch = await self._part(connection, resource)
+            await self._leave_out(connection, part, left_out)
+            told: list[tuple[str, str, bool]] = []
             for deleted, group in groupby(changes, key=lambda change: change.deleted):
                 records = [change.record for change in group]
                 if deleted:
-                    await self._delete(connection, part, epoch, records)
+                    there = await self._delete(connection, part, epoch, records)
+                    told += ((record.key, record.uid, True) for record in records if record.key in there)
                 else:
                     await self._put(connection, part, epoch, records)
-            told = [(change.record.key, change.record.uid, change.deleted) for change in changes]
+                    told += ((record.key, record.uid, False) for record in records)
             await self._tell(connection, resource, told)
             await connection.execute("UPDATE part SET revision = greatest(revision, $2) WHERE id = $1", part, revision)
 
@@ -139,6 +164,10 @@ class PostgresWriter:
         async with self._transaction() as connection:
             part, _ = await self._part(connection, resource)
             await connection.execute("DELETE FROM obj WHERE part = $1 AND created < $2", part, created_before)
+
+    async def drop_namespaces(self, namespaces: Collection[str]) -> None:
+        async with self._transaction() as connection:
+            await connection.execute(_DROP_NAMESPACES, self._cluster, list(namespaces))
 
     async def kinds(self) -> list[Resource]:
         async with self._transaction() as connection:
@@ -218,9 +247,13 @@ class PostgresWriter:
         words = {token for record in records for token in record.tokens if is_searched(token)}
         await connection.execute(_NOTE_WORDS, part, sorted(words), self._wall())
 
-    async def _delete(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> None:
-        await connection.executemany(
-            "DELETE FROM obj WHERE part = $1 AND key = $2 AND (epoch, rv) <= ($3, $4)",
-            [(part, record.key, epoch, record.revision) for record in records],
-        )
+    async def _delete(self, connection: Connection, part: int, epoch: int, records: Sequence[Record]) -> set[str]:
+        """The keys of those that were there."""
+        keys, revisions = [record.key for record in records], [record.revision for record in records]
+        found = await connection.fetch(_DELETE, part, epoch, keys, revisions)
         await connection.executemany(_BURY, [(part, record.uid, self._wall()) for record in records])
+        return {row["key"] for row in found}
+
+    async def _leave_out(self, connection: Connection, part: int, namespaces: Collection[str]) -> None:
+        if namespaces:
+            await connection.execute(_LEAVE_OUT, part, list(namespaces))

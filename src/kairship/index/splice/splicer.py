@@ -174,6 +174,8 @@ class Splicer:
             raise _NotSpliced("the kind is not followed at present")
         if self._wall() - partition.heard_at > self._max_age:
             raise _NotSpliced("the collector has not been heard of for too long")
+        if not partition.covers(request.namespace):
+            raise _NotSpliced("a namespace that is asked for is not collected")
         revision = request.revision
         if revision is None or revision > partition.revision:
             raise _NotSpliced("a revision is asked for that the index has not reached")

@@ -10,7 +10,7 @@ order, and names by any part of them.
 import apsw
 
 # Another number is another layout, or other tokens for the same objects: such a file is built anew.
-FORMAT = 2
+FORMAT = 3
 _APPLICATION = 0x6B616978
 
 _TABLES = """
@@ -19,7 +19,7 @@ INSERT INTO alive VALUES (1, 0);
 CREATE TABLE part(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, resource BLOB NOT NULL,
   epoch INTEGER NOT NULL, began INTEGER NOT NULL, revision INTEGER NOT NULL, live INTEGER NOT NULL, heard REAL NOT NULL,
-  begun REAL NOT NULL
+  begun REAL NOT NULL, left_out BLOB NOT NULL
 );
 CREATE TABLE obj(
   id INTEGER PRIMARY KEY, part INTEGER NOT NULL, key TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL,

@@ -24,8 +24,10 @@ _BATCH_BYTES = 256 * 1024
 _BATCH_ROWS = 1000
 _PARTITION = (
     "k.resource, k.epoch, k.began, k.revision, k.live, CASE k.live WHEN 1 THEN max(a.at, k.heard) ELSE k.heard END,"
-    " k.begun"
+    " k.begun, k.left_out"
 )
+_COLUMNS = 8
+"""Of a partition."""
 
 _Found = tuple[Any, ...]
 
@@ -129,8 +131,8 @@ def point_read(db: apsw.Connection, kind: str, key: str) -> _Found | None:
 def as_point(cluster: str, kind: str, key: str, found: _Found | None) -> tuple[Partition | None, Row | None]:
     if found is None:
         return None, None
-    bare, body = found[7:]
-    return _partition(*found[:7]), None if body is None else Row(cluster, kind, key, key, bool(bare), body)
+    bare, body = found[_COLUMNS:]
+    return _partition(*found[:_COLUMNS]), None if body is None else Row(cluster, kind, key, key, bool(bare), body)
 
 
 @contextmanager
@@ -155,11 +157,25 @@ def _batch(found: Iterator[_Found]) -> list[_Found]:
 
 
 def _partition(
-    resource: bytes, epoch: int, began: int, revision: int, live: int, heard: float, begun: float
+    resource: bytes, epoch: int, began: int, revision: int, live: int, heard: float, begun: float, left_out: bytes
 ) -> Partition:
-    return Partition(_resource(resource), epoch, began, revision, live=bool(live), heard_at=heard, begun_at=begun)
+    return Partition(
+        _resource(resource),
+        epoch,
+        began,
+        revision,
+        live=bool(live),
+        heard_at=heard,
+        begun_at=begun,
+        left_out=_namespaces(left_out),
+    )
 
 
 @lru_cache(maxsize=1024)
 def _resource(encoded: bytes) -> Resource:
     return msgspec.json.decode(encoded, type=Resource)
+
+
+@lru_cache(maxsize=1024)
+def _namespaces(encoded: bytes) -> frozenset[str]:
+    return msgspec.json.decode(encoded, type=frozenset[str])

@@ -9,7 +9,7 @@ and the lists that follow every start make up for it.
 import asyncio
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,17 +60,18 @@ class SqliteWriter:
             found = one(self._db, "SELECT epoch FROM part WHERE name = ?", (kind,))
             epoch = max(int(now * 1e6), found[0] + 1 if found else 0)
             self._db.execute(
-                "INSERT INTO part(name, resource, epoch, began, revision, live, heard, begun)"
-                " VALUES (?, ?, ?, 0, 0, 0, ?, ?) ON CONFLICT(name) DO UPDATE SET resource = excluded.resource,"
-                " epoch = excluded.epoch, begun = excluded.begun, live = 0",
-                (kind, msgspec.json.encode(resource), epoch, now, since_boot()),
+                "INSERT INTO part(name, resource, epoch, began, revision, live, heard, begun, left_out)"
+                " VALUES (?, ?, ?, 0, 0, 0, ?, ?, ?) ON CONFLICT(name) DO UPDATE SET resource = excluded.resource,"
+                " epoch = excluded.epoch, begun = excluded.begun, live = 0, left_out = excluded.left_out",
+                (kind, msgspec.json.encode(resource), epoch, now, since_boot(), msgspec.json.encode([])),
             )
 
         await self._run(begin)
 
-    async def put(self, resource: Resource, records: Sequence[Record]) -> None:
+    async def put(self, resource: Resource, records: Sequence[Record], *, left_out: Collection[str] = ()) -> None:
         def put() -> None:
             part, epoch = self._part(resource)
+            self._leave_out(part, left_out)
             told = self._was_listed(part)
             for record in records:
                 # A restore brings back what was deleted: its next deletion is yet to come.
@@ -95,9 +96,12 @@ class SqliteWriter:
 
         await self._run(end)
 
-    async def apply(self, resource: Resource, changes: Sequence[Change], revision: int) -> None:
+    async def apply(
+        self, resource: Resource, changes: Sequence[Change], revision: int, *, left_out: Collection[str] = ()
+    ) -> None:
         def apply() -> None:
             part, epoch = self._part(resource)
+            self._leave_out(part, left_out)
             for change in changes:
                 record = change.record
                 changed = self._delete(part, epoch, record) if change.deleted else self._put(part, epoch, record)
@@ -129,6 +133,18 @@ class SqliteWriter:
             self._remove_where(part, "created < ?", created_before)
 
         await self._run(expire)
+
+    async def drop_namespaces(self, namespaces: Collection[str]) -> None:
+        def drop() -> None:
+            for part, encoded in rows(self._db, "SELECT id, resource FROM part"):
+                resource = msgspec.json.decode(encoded, type=Resource)
+                for namespace in namespaces:
+                    # '0' follows '/': all keys of the namespace, as a range of the index.
+                    condition = "key >= ? AND key < ?"
+                    if self._remove_where(part, condition, f"{namespace}/", f"{namespace}0", told=resource):
+                        self._leave_out(part, [namespace])
+
+        await self._run(drop)
 
     async def kinds(self) -> list[Resource]:
         def kinds() -> list[Resource]:
@@ -228,14 +244,24 @@ class SqliteWriter:
         self._unpost(number, set(array("q", tokens)))
         self._bury(part, uid)
 
-    def _remove_where(self, part: int, condition: str, value: int, *, told: Resource | None = None) -> None:
-        """A batch at a time: there may be more than memory should hold."""
+    def _remove_where(self, part: int, condition: str, *values: str | int, told: Resource | None = None) -> bool:
+        """A batch at a time: there may be more than memory should hold. Whether there was any."""
         query = f"SELECT id, key, uid, toks FROM obj WHERE part = ? AND {condition} LIMIT 1000"  # noqa: S608
-        while gone := rows(self._db, query, (part, value)):
+        found = False
+        while gone := rows(self._db, query, (part, *values)):
+            found = True
             for number, key, uid, tokens in gone:
                 self._remove(part, number, uid, tokens)
                 if told is not None:
                     self._tell(told, key, uid, deleted=True)
+        return found
+
+    def _leave_out(self, part: int, namespaces: Collection[str]) -> None:
+        if namespaces:
+            ((encoded,),) = rows(self._db, "SELECT left_out FROM part WHERE id = ?", (part,))
+            known = msgspec.json.decode(encoded, type=set[str])
+            left_out = msgspec.json.encode(sorted(known.union(namespaces)))
+            self._db.execute("UPDATE part SET left_out = ? WHERE id = ?", (left_out, part))
 
     def _bury(self, part: int, uid: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO tomb VALUES (?, ?, ?)", (uid, part, self._wall()))

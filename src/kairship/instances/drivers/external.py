@@ -5,7 +5,8 @@ that is written, the mark that says whose it is, everything is checked that coul
 go removes the mark and leaves all else as it is.
 
 The driver remembers nothing. Whoever makes it tells it where the kubeconfig of an instance is to be found, and it asks
-for it anew each time: so a rotated credential needs no attention, and neither does a restart.
+for it anew each time: so a rotated credential needs no attention, and neither does a restart. Only how an instance is
+doing is asked all the time, over connections that others keep, where there are any.
 """
 
 import asyncio
@@ -43,6 +44,9 @@ from kairship.kube import (
 KubeconfigSource = Callable[[str], Awaitable[bytes]]
 """Gives the kubeconfig of the instance with this UID. Raises ``DriverError`` when there is none."""
 
+Connected = Callable[[str], Client | None]
+"""A client of the instance with this UID that is connected already, if there is one."""
+
 TIMEOUT = 10.0
 
 log = structlog.get_logger(__name__)
@@ -55,10 +59,13 @@ class ExternalDriver:
         can_configure=False, can_restart=False, can_upgrade=False, can_backup=False, can_destroy=False, owns_ca=False
     )
 
-    def __init__(self, kubeconfig_of: KubeconfigSource, *, addresses: AddressRule) -> None:
+    def __init__(
+        self, kubeconfig_of: KubeconfigSource, *, addresses: AddressRule, connected: Connected = lambda _: None
+    ) -> None:
         """`addresses` says where a Karmada may be, whatever a kubeconfig names."""
         self._kubeconfig_of = kubeconfig_of
         self._addresses = addresses
+        self._connected = connected
 
     def versions(self) -> Sequence[str]:
         return ()
@@ -95,6 +102,8 @@ class ExternalDriver:
 
     async def health(self, uid: str) -> Sequence[ComponentHealth]:
         """What shows from outside; of a component that does not show there is no word."""
+        if (connected := self._connected(uid)) is not None:
+            return await external_health.observe(connected)
         async with self._client(uid) as client:
             return await external_health.observe(client)
 

@@ -37,6 +37,8 @@ _SERVERS = {
     "custom.metrics.k8s.io": METRICS_ADAPTER,
     "external.metrics.k8s.io": METRICS_ADAPTER,
 }
+# The API server registers its own, of which there are dozens, with this label.
+_BEHIND_SERVERS = "!kube-aggregator.kubernetes.io/automanaged"
 # Their leases have their own names, and are in the Karmada itself however it was installed.
 _LEADERS = frozenset({"kube-controller-manager", CONTROLLER_MANAGER, SCHEDULER, DESCHEDULER})
 # Beyond the duration of a lease: for the clocks of two machines, and for a successor to take over.
@@ -87,7 +89,9 @@ async def observe(client: Client) -> Sequence[ComponentHealth]:
 
 async def _servers(client: Client) -> Iterable[ComponentHealth]:
     """One for each server that a registered API leads to; it is as well as the worst of its APIs."""
-    services = (await client.list(kinds.API_SERVICES, as_type=_ApiService, timeout=PATIENCE)).items
+    services = (
+        await client.list(kinds.API_SERVICES, label_selector=_BEHIND_SERVERS, as_type=_ApiService, timeout=PATIENCE)
+    ).items
     known = [service.spec for service in services if service.spec.group in _SERVERS]
     objections = await asyncio.gather(*(_served(client, f"/apis/{spec.group}/{spec.version}") for spec in known))
     by_server: dict[str, list[str]] = {}

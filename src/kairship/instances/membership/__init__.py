@@ -2,16 +2,19 @@
 
 Functions of two clients: one with every right in the instance, one in the member. All of them are idempotent: what a
 killed call left behind, the next one completes. `joining` writes what Karmada knows of a member, `account` what it may
-do there, `taints` those of the member among Karmada's own, `leaving` undoes all of it.
+do there, `editions` which credential that goes with, `taints` those of the member among Karmada's own, `leaving`
+undoes all of it.
 """
 
 from kairship.instances.membership.account import NAMESPACE, USED_BY, earlier_tokens, identity, is_used_by, secret_names
+from kairship.instances.membership.editions import RENEWED, edition_of, renewed_label
 from kairship.instances.membership.joining import Join, Joined, JoinRefused, StillLeaving, join
 from kairship.instances.membership.leaving import clean, depart, disarm
 from kairship.instances.membership.taints import Taint
 
 __all__ = [
     "NAMESPACE",
+    "RENEWED",
     "USED_BY",
     "Join",
     "JoinRefused",
@@ -22,8 +25,10 @@ __all__ = [
     "depart",
     "disarm",
     "earlier_tokens",
+    "edition_of",
     "identity",
     "is_used_by",
     "join",
+    "renewed_label",
     "secret_names",
 ]

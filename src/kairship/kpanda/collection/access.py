@@ -7,8 +7,8 @@ from kairship.kube import AddressRule, Client, Connection
 # One for every kind, and some clusters have very many.
 MOST_STREAMS = 8192
 _MOST_CALLS = 8
-# A page may be large; what is larger than this is sent by a server that does not mean to end.
-_LARGEST_PAGE = 1 << 30
+# Pages that are larger are asked for anew with fewer objects. One object that is larger is not collected.
+_LARGEST_PAGE = 128 << 20
 _USER_AGENT = "kairship-collector"
 
 

@@ -9,6 +9,7 @@ seconds.
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ import structlog
 
 from kairship.index import BrokenIndexError, Writer, kind_name
 from kairship.kpanda.collector.kind import KindFollower
-from kairship.kube import Catalogue, Client, KubeError, Resource, kinds
+from kairship.kube import BadReply, Catalogue, Client, KubeError, Resource, kinds
 from kairship.reconcile import Clock, Metadata, Pace, Reflector, Selection
 from kairship.reconcile import Metrics as ReconcileMetrics
 
@@ -26,10 +27,18 @@ log = structlog.get_logger(__name__)
 # objects.
 NEVER = frozenset(("leases.coordination.k8s.io", "events.events.k8s.io", "componentstatuses"))
 _EVENTS = "events"
+# Some clusters do not let everybody ask whether they are ready. A server that judges who asks is alive.
+_ALIVE = frozenset((200, 403))
+# Whatever happens to the definitions of a cluster, looking at its kinds takes no larger part of the time.
+_LOOKING = 0.2
 
 
 class CollectorSettings(msgspec.Struct, frozen=True, kw_only=True):
     excluded_kinds: frozenset[str] = frozenset()
+    excluded_namespaces: frozenset[str] = frozenset()
+    """Nothing that is in them enters the index; what is asked for of them is answered by the clusters themselves."""
+    most_kinds: int = 2000
+    """Each costs a connection and some memory. Of a cluster with more, those beyond are read in the cluster itself."""
     lists_at_once: int = 2
     heartbeat: float = 3.0
     discovery_interval: float = 60.0
@@ -114,6 +123,10 @@ class ClusterCollector:
     async def run(self) -> None:
         self._definitions.subscribe(lambda _: self._look_again.set())
         self._services.subscribe(lambda _: self._look_again.set())
+        if self._settings.excluded_namespaces:
+            # At once, and not with the next list: the cluster may be away.
+            for writer in dict.fromkeys((self._writer, self._events)):
+                await writer.drop_namespaces(self._settings.excluded_namespaces)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._definitions.run())
@@ -126,7 +139,9 @@ class ClusterCollector:
     async def _beat(self) -> None:
         while True:
             try:
-                await self._client.request("GET", "/readyz", timeout=self._settings.heartbeat)
+                reply = await self._client.request("GET", "/readyz", timeout=self._settings.heartbeat)
+                if reply.status not in _ALIVE:
+                    raise BadReply(f"{self._client.connection.server} says that it is not ready ({reply.status})")
                 self.heard_at = self._clock.wall().timestamp()
                 await self._writer.hear()
                 await self._events.hear()
@@ -150,25 +165,36 @@ class ClusterCollector:
                 await self._definitions.wait_synced()
         while True:
             self._look_again.clear()
+            began = self._clock.now()
             try:
                 await self._follow(await self._client.discovery.catalogue(), tasks)
             except KubeError as error:
                 log.info(
                     "the kinds of a cluster are not known", server=self._client.connection.server, error=str(error)
                 )
+            took = self._clock.now() - began
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.discovery_interval):
                     await self._look_again.wait()
             # Definitions come in crowds, and a kind is served a moment after its definition.
-            await self._clock.sleep(1.0)
+            await self._clock.sleep(max(1.0, took / _LOOKING))
 
     async def _follow(self, catalogue: Catalogue, tasks: asyncio.TaskGroup) -> None:
         never = NEVER | self._settings.excluded_kinds
-        wanted = {
+        found = {
             kind_name(served.resource): served.resource
             for served in catalogue.resources
             if {"list", "watch"} <= served.verbs and kind_name(served.resource) not in never
         }
+        # In the order of the server, which names its own kinds before those that were added.
+        wanted = dict(islice(found.items(), self._settings.most_kinds))
+        if len(found) > len(wanted):
+            log.warning(
+                "a cluster has more kinds than are collected",
+                server=self._client.connection.server,
+                kinds=len(found),
+                collected=len(wanted),
+            )
         unknown = {version.rpartition("/")[0] for version in catalogue.failed}
         for writer in (self._writer, self._events):
             for known in await writer.kinds():
@@ -195,6 +221,7 @@ class ClusterCollector:
             list_turns=self._turns,
             pace=self._settings.pace,
             declared_fields=_selectable_fields(definition, resource.version),
+            excluded_namespaces=self._settings.excluded_namespaces,
         )
         self._running[kind] = _Following(follower, tasks.create_task(follower.run()), generation)
 

@@ -33,6 +33,7 @@ from kairship.reconcile import (
 log = structlog.get_logger(__name__)
 
 _QUEUED = 64
+_LARGE = 64 * 1024
 _MOST_PAGES = 20_000
 """A server that gives out more pages than this gives them out for ever."""
 
@@ -50,6 +51,7 @@ class KindFollower:
         list_turns: asyncio.Semaphore,
         pace: Pace | None = None,
         declared_fields: tuple[str, ...] = (),
+        excluded_namespaces: frozenset[str] = frozenset(),
     ) -> None:
         self.resource = resource
         self.problem: str | None = "not listed yet"
@@ -60,6 +62,7 @@ class KindFollower:
         self._turns = list_turns
         self._pace = pace
         self._intake = Intake(resource, declared_fields=declared_fields)
+        self._excluded = excluded_namespaces
         self._pauses = Backoff(1.0, 60.0)
         self._failures = 0
         self._pages = 0
@@ -95,8 +98,8 @@ class KindFollower:
                 if isinstance(step, Changed):
                     self.figures.arrived(self._clock.now())
                 await steps.put(step)
-                if isinstance(step, ListBegan | Listed):
-                    # A list is read no faster than it is written: a page may be large, and it is this task's turn.
+                if isinstance(step, ListBegan | Listed) or _is_large(step):
+                    # Read no faster than it is written: that many of them would fill memory.
                     await steps.join()
 
     async def _write(self, steps: "asyncio.Queue[Step[msgspec.Raw]]") -> None:
@@ -104,13 +107,12 @@ class KindFollower:
             taken = [await steps.get()]
             while not steps.empty():
                 taken.append(steps.get_nowait())
-            changes: list[Change] = []
+            changes: list[Changed[msgspec.Raw]] = []
             reached: str | None = None
             for step in taken:
-                if isinstance(step, Changed):
-                    changes.append(Change(self._intake.record(step.object), deleted=step.type == "DELETED"))
-                    reached = step.resource_version
-                elif isinstance(step, Bookmark):
+                if isinstance(step, Changed | Bookmark):
+                    if isinstance(step, Changed):
+                        changes.append(step)
                     reached = step.resource_version
                 else:
                     await self._apply(changes, reached)
@@ -121,9 +123,14 @@ class KindFollower:
             for _ in taken:
                 steps.task_done()
 
-    async def _apply(self, changes: list[Change], reached: str | None) -> None:
-        if reached is not None:
-            await self._writer.apply(self.resource, changes, revision(reached))
+    async def _apply(self, changes: list[Changed[msgspec.Raw]], reached: str | None) -> None:
+        if reached is None:
+            return
+        made = [Change(self._intake.record(step.object), deleted=step.type == "DELETED") for step in changes]
+        left_out = {change.record.namespace for change in made} & self._excluded
+        # That something is gone is told of an excluded namespace too: whoever deleted it waits for that.
+        kept = [change for change in made if change.deleted or change.record.namespace not in left_out]
+        await self._writer.apply(self.resource, kept, revision(reached), left_out=left_out)
 
     async def _take(self, step: ListBegan | Listed[msgspec.Raw] | ListEnded | Interrupted) -> None:
         match step:
@@ -139,7 +146,10 @@ class KindFollower:
                 if self._pages > _MOST_PAGES:
                     raise BadObjectError(f"the list of {self.resource.plural} does not end")
                 if items:
-                    await self._writer.put(self.resource, [self._intake.record(item) for item in items])
+                    records = [self._intake.record(item) for item in items]
+                    left_out = {record.namespace for record in records} & self._excluded
+                    kept = [record for record in records if record.namespace not in left_out]
+                    await self._writer.put(self.resource, kept, left_out=left_out)
             case ListEnded(reached):
                 await self._writer.end(self.resource, revision(reached))
                 self._end_turn()
@@ -159,3 +169,7 @@ class KindFollower:
         if self._listing:
             self._listing = False
             self._turns.release()
+
+
+def _is_large(step: Step[msgspec.Raw]) -> bool:
+    return isinstance(step, Changed) and memoryview(step.object).nbytes > _LARGE

@@ -3,4 +3,6 @@
 form      from a kubeconfig or a token to a connection; refuses what must not be used
 expiry    when a certificate or token says that it ends
 secrets   the Secrets in the plane's namespace, which are the only place where a credential is
+renewing  the controller that renews those that can renew themselves (self_renewing)
+janitor   the controller that removes those that belong to nobody
 """

@@ -1,15 +1,12 @@
 """When a credential ends, as far as it says so itself. Nothing is verified here: that is the cluster's matter."""
 
-import base64
-import binascii
 import datetime as dt
 
 import msgspec
 from cryptography import x509
 
+from kairship.kpanda.credentials.claims import moment, read_claims
 from kairship.kube import Connection
-
-_LONGEST_TOKEN = 64 * 1024
 
 
 class _Claims(msgspec.Struct):
@@ -33,13 +30,5 @@ def _of_certificate(pem: bytes | None) -> dt.datetime | None:
 
 
 def _of_token(token: str | None) -> dt.datetime | None:
-    """Of a JSON Web Token, which those of service accounts and of OpenID Connect are."""
-    parts = (token or "").split(".")
-    if len(parts) != 3 or len(parts[1]) > _LONGEST_TOKEN:
-        return None
-    try:
-        claims = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        end = msgspec.json.decode(claims, type=_Claims).exp
-        return None if end is None else dt.datetime.fromtimestamp(end, dt.UTC)
-    except (binascii.Error, msgspec.DecodeError, OverflowError, OSError, ValueError):
-        return None
+    claims = read_claims(token, _Claims)
+    return moment(claims.exp) if claims is not None else None

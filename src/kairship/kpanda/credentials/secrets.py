@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
+from kairship.instances.membership import RENEWED
 from kairship.kube import Client, Conflict, NotFound, Object, kinds
 from kairship.reconcile import Metadata, resource_of
 from kairship.resources import CLUSTERS, KUBECONFIG, NAMESPACE
@@ -76,6 +77,20 @@ class CredentialSecrets:
             kinds.SECRETS,
             name,
             {"data": _data(kubeconfig)},
+            namespace=NAMESPACE,
+            field_manager=FIELD_MANAGER,
+            as_type=CredentialSecret,
+            timeout=timeout,
+        )
+
+    async def renew(
+        self, name: str, kubeconfig: bytes, *, resource_version: str, label: str, timeout: float
+    ) -> CredentialSecret:
+        """As `replace`, unless it is another version by now, which raises `kairship.kube.Conflict`."""
+        return await self._client.patch(
+            kinds.SECRETS,
+            name,
+            {"metadata": {"resourceVersion": resource_version, "labels": {RENEWED: label}}, "data": _data(kubeconfig)},
             namespace=NAMESPACE,
             field_manager=FIELD_MANAGER,
             as_type=CredentialSecret,

@@ -3,10 +3,9 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from kairship.instances.pool_health import Health, Reason
 from kairship.kpanda.collector import Progress, Stage
+from kairship.kpanda.credentials.renewing import Outlook
 from kairship.kpanda.status.look import Seen
 from kairship.kpanda.verification import ENDS_SOON
 from kairship.kube import Forbidden, Unauthorized
@@ -16,7 +15,7 @@ from kairship.resources import (
     ClusterReason,
     ClusterStatus,
     Condition,
-    ConditionStatus,
+    Finding,
     find_condition,
     is_true,
 )
@@ -39,15 +38,6 @@ _COLLECTED: Mapping[Stage, ClusterReason] = {
 }
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """What is the case with one aspect."""
-
-    kind: ClusterCondition
-    status: ConditionStatus
-    reason: ClusterReason
-    message: str = ""
-
-
 def reachable(health: Health) -> Finding:
     """The pool has waited long enough before it calls a cluster unreachable."""
     if health.reachable or health.reason is Reason.CREDENTIAL_REJECTED:
@@ -59,7 +49,9 @@ def reachable(health: Health) -> Finding:
     return Finding(_C.REACHABLE, "False", _UNREACHED.get(health.reason, _R.CONNECT_FAILED), health.message)
 
 
-def credentials(seen: Seen, status: ClusterStatus, *, duplicate_of: str, now: dt.datetime) -> Finding | None:
+def credentials(
+    seen: Seen, status: ClusterStatus, *, duplicate_of: str, outlook: Outlook | None = None, now: dt.datetime
+) -> Finding | None:
     """None if nothing new is known: the cluster could not be asked, and this very credential was verified before."""
     kind = _C.CREDENTIALS_VALID
     ended = seen.expires_at is not None and seen.expires_at <= now
@@ -85,8 +77,18 @@ def credentials(seen: Seen, status: ClusterStatus, *, duplicate_of: str, now: dt
         )
     if duplicate_of:
         return Finding(kind, "False", _R.DUPLICATE, f"the cluster is registered already, as {duplicate_of}")
-    if seen.expires_at is not None and seen.expires_at - now < ENDS_SOON:
-        return Finding(kind, "True", _R.EXPIRING, f"it ends on {_date(seen.expires_at)}: replace it before")
+    return _valid(seen.expires_at, outlook, now)
+
+
+def _valid(expires_at: dt.datetime | None, outlook: Outlook | None, now: dt.datetime) -> Finding:
+    kind = _C.CREDENTIALS_VALID
+    if expires_at is not None and outlook is not None and not outlook.problem:
+        return Finding(kind, "True", _R.VERIFIED, f"it ends on {_date(expires_at)} and is renewed before")
+    if expires_at is not None and outlook is not None:
+        message = f"it ends on {_date(expires_at)} and could not be renewed: {outlook.problem}, or replace it before"
+        return Finding(kind, "True", _R.EXPIRING, message)
+    if expires_at is not None and expires_at - now < ENDS_SOON:
+        return Finding(kind, "True", _R.EXPIRING, f"it ends on {_date(expires_at)}: replace it before")
     return Finding(kind, "True", _R.VERIFIED)
 
 

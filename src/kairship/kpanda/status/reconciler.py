@@ -13,6 +13,7 @@ import msgspec
 
 from kairship.instances.pool import Health, Pool, TargetKind
 from kairship.kpanda.collector import Progress
+from kairship.kpanda.credentials.renewing import Renewing
 from kairship.kpanda.global_cluster import GlobalCluster
 from kairship.kpanda.sharing import Share
 from kairship.kpanda.status.composing import Composer
@@ -82,6 +83,7 @@ def cluster_status_controller(
     pool: Pool,
     share: Share,
     collecting: Collecting,
+    renewing: Renewing,
     addresses: AddressRule,
     holder: str,
     clock: Clock,
@@ -94,6 +96,7 @@ def cluster_status_controller(
         pool=pool,
         share=share,
         collecting=collecting,
+        renewing=renewing,
         addresses=addresses,
         holder=holder,
         clock=clock,
@@ -117,6 +120,7 @@ class StatusOfClusters:
         pool: Pool,
         share: Share,
         collecting: Collecting,
+        renewing: Renewing,
         addresses: AddressRule,
         holder: str,
         clock: Clock,
@@ -129,7 +133,13 @@ class StatusOfClusters:
         self._addresses = addresses
         self._clock = clock
         self._settings = settings
-        self._composer = Composer(holder=holder, objects=collecting.objects, clock=clock, refresh=settings.refresh)
+        self._composer = Composer(
+            holder=holder,
+            objects=collecting.objects,
+            outlook=renewing.outlook,
+            clock=clock,
+            refresh=settings.refresh,
+        )
         self._known: dict[str, _Known] = {}
 
     async def reconcile(self, context: Context, key: Key) -> Result:

@@ -1,21 +1,27 @@
-"""Kubeconfigs for people: a service account of their own in the instance, and a token of it that ends.
+"""Kubeconfigs for people: they lead through the entrance, in the person's own name and with their own rights.
 
-The account has the role `kairship-instance-admin`, which is what those who may ask for a kubeconfig may do: work with
-everything that is spread over clusters, Secrets included. It has no way through Karmada's cluster proxy, gives no
-rights to others, acts as nobody else and changes no admission and no API service.
+There is nothing of the instance's own in them. Who uses one shows an access token that is good for that instance only,
+or is signed in with the command line. Either way the entrance knows who it is, and what was taken away (a token, a
+binding, the account) is gone at once.
 """
+
+from typing import cast
 
 from kairship.apiserver.services.instance.part import Part
 from kairship.gen.kairship.instance.v1alpha1.settings_pb import (
     CreateInstanceAdminKubeConfigRequest,
     CreateInstanceAdminKubeConfigResponse,
 )
-from kairship.instances.accounts import SHORTEST, Manifest, Person, Role, access_rule, issue
+from kairship.gen.kairship.internal.v1.directory_pb import IssueInstanceTokenRequest, IssueInstanceTokenResponse
+from kairship.kube import native_access
+from kairship.kube.kubeconfig import UserEntry
+from kairship.kube.native_access import Way
 from kairship.rpc.calls import Call, patience
+from kairship.rpc.errors import FailedPrecondition, InvalidArgument
+from kairship.wire import internal_methods
 
-ROLE = "kairship-instance-admin"
-_READ = ["get", "list", "watch"]
-_ALL = [*_READ, "create", "update", "patch", "delete", "deletecollection"]
+_ISSUE = "/kairship.internal.v1.Directory/IssueInstanceToken"
+_Credential = CreateInstanceAdminKubeConfigRequest.Credential
 
 
 class Kubeconfigs(Part):
@@ -23,59 +29,52 @@ class Kubeconfigs(Part):
         self, request: CreateInstanceAdminKubeConfigRequest, call: Call
     ) -> CreateInstanceAdminKubeConfigResponse:
         await self._own.instances.require(request.instance, call)
-        limit = self._settings.longest_kubeconfig
-        seconds = min(request.expiration_seconds or limit, limit)
-        if seconds < SHORTEST:
-            call.warn(f"the kubeconfig is valid for {SHORTEST} seconds: API servers issue none for less")
-        issued = await issue(
-            self._reach.instance(request.instance),
-            Person(call.caller.id, call.caller.name),
-            Role(ROLE, rules()),
-            cluster=request.instance,
-            seconds=seconds,
-            timeout=patience(call),
+        public = self._settings.public
+        if public is None:
+            raise FailedPrecondition(
+                "this plane does not know the address by which people reach it; its operator gives it as --public-url"
+            )
+        way = Way(request.instance, request.cluster or None)
+        host = _host(way) if request.by_name else None
+        authority = public.authority()
+        issued = IssueInstanceTokenResponse()
+        if request.credential is _Credential.EXEC:
+            credential = native_access.signed_in(public.url)
+            if request.expiration_seconds:
+                call.warn("there is no token in this kubeconfig that could end; who uses it must be signed in")
+        else:
+            issued = await self._issue(request, way, call)
+            credential = UserEntry(token=issued.token)
+        content = native_access.kubeconfig(
+            way, server=public.url, ca=authority, user=call.caller.name, credential=credential, host=host
         )
         return CreateInstanceAdminKubeConfigResponse(
-            kube_config_string=issued.kubeconfig.decode(), instance=request.instance
+            kube_config_string=content.decode(),
+            instance=request.instance,
+            expires_at=issued.expires_at,
+            token_id=issued.id,
         )
 
+    async def _issue(
+        self, request: CreateInstanceAdminKubeConfigRequest, way: Way, call: Call
+    ) -> IssueInstanceTokenResponse:
+        if self._ghippo is None:
+            raise FailedPrecondition("this plane runs without global management, so it has no tokens")
+        limit = self._settings.longest_kubeconfig
+        wanted = IssueInstanceTokenRequest(
+            user=call.caller.id,
+            instance=request.instance,
+            name=f"kubeconfig of {way.title}",
+            seconds=min(request.expiration_seconds or limit, limit),
+            asked_with=call.caller.token,
+        )
+        reply = await self._ghippo.own(internal_methods()[_ISSUE], wanted, timeout=patience(call))
+        return cast("IssueInstanceTokenResponse", reply)
 
-def rules() -> list[Manifest]:
-    """No `*`: it would include `clusters/proxy` and make everybody impersonable in the members."""
-    return [
-        access_rule(
-            [""], ["configmaps", "secrets", "services", "persistentvolumeclaims", "namespaces", "limitranges"], _ALL
-        ),
-        access_rule([""], ["pods", "resourcequotas", "serviceaccounts"], _ALL),
-        access_rule([""], ["events", "nodes", "persistentvolumes"], _READ),
-        access_rule(["events.k8s.io"], ["events"], _READ),
-        access_rule(["apps"], ["deployments", "statefulsets", "daemonsets", "replicasets"], _ALL),
-        access_rule(["apps"], ["deployments/scale", "statefulsets/scale"], ["get", "update", "patch"]),
-        access_rule(["batch"], ["jobs", "cronjobs"], _ALL),
-        access_rule(["networking.k8s.io"], ["ingresses", "networkpolicies", "ingressclasses"], _ALL),
-        access_rule(["autoscaling"], ["horizontalpodautoscalers"], _ALL),
-        access_rule(["policy"], ["poddisruptionbudgets"], _ALL),
-        access_rule(["storage.k8s.io", "scheduling.k8s.io"], ["storageclasses", "priorityclasses"], _READ),
-        access_rule(
-            ["rbac.authorization.k8s.io"], ["roles", "rolebindings", "clusterroles", "clusterrolebindings"], _READ
-        ),
-        access_rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], _ALL),
-        access_rule(
-            ["policy.karmada.io"],
-            [
-                "propagationpolicies",
-                "clusterpropagationpolicies",
-                "overridepolicies",
-                "clusteroverridepolicies",
-                "clustertaintpolicies",
-                "federatedresourcequotas",
-            ],
-            _ALL,
-        ),
-        access_rule(["autoscaling.karmada.io"], ["federatedhpas", "cronfederatedhpas"], _ALL),
-        access_rule(["networking.karmada.io"], ["multiclusterservices", "multiclusteringresses"], _ALL),
-        access_rule(["apps.karmada.io"], ["workloadrebalancers"], _ALL),
-        # Not Works: they carry the Secrets of everybody in clear.
-        access_rule(["work.karmada.io"], ["resourcebindings", "clusterresourcebindings"], _READ),
-        access_rule(["cluster.karmada.io"], ["clusters"], _READ),
-    ]
+
+def _host(way: Way) -> str:
+    if (host := way.host) is None:
+        raise InvalidArgument(
+            violations=[("byName", "the two names are too long for one of TLS, or have two dashes; use the path")]
+        )
+    return host

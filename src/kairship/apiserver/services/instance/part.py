@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
+from protobuf import Message
 
 from kairship.apiserver.services.offers import Offers
 from kairship.apiserver.services.reach import FIELD_MANAGER, Reach
@@ -12,8 +14,9 @@ from kairship.kube import Conflict
 from kairship.reconcile import jittered
 from kairship.resources import DriverName
 from kairship.rpc.calls import Call, patience
-from kairship.rpc.errors import Aborted, FailedPrecondition
+from kairship.rpc.errors import Aborted, FailedPrecondition, Unavailable
 from kairship.rpc.own_kinds import OwnKinds, SeenInstance
+from kairship.wire import Method
 
 _ATTEMPTS = 20
 _PAUSE = 0.02
@@ -22,19 +25,48 @@ Change = Callable[[SeenInstance], dict[str, Any] | None]
 """From an instance to the fields of its spec that shall be others; None if all is as it should be. May refuse."""
 
 
+class OwnCalls(Protocol):
+    """The part of `RoleChannel` by which this process asks in its own name."""
+
+    async def own(self, method: Method, request: Message[Any], *, timeout: float) -> Message[Any]: ...
+
+
+class PublicAddress(msgspec.Struct, frozen=True):
+    """Where people reach the entrance."""
+
+    url: str
+    """https://host:port, without a path."""
+    ca: Path | None = None
+    """The authority of the certificate that they see there, in PEM; None for one that everybody knows."""
+
+    def authority(self) -> bytes | None:
+        """As it is at this moment: it may have been renewed."""
+        try:
+            return self.ca.read_bytes() if self.ca else None
+        except OSError:
+            raise Unavailable("the authority of the entrance's certificate cannot be read; tell its operator") from None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the platform allows."""
+
+    public: PublicAddress | None = None
+    """What kubeconfigs lead to; without it none are issued."""
 
     longest_kubeconfig: int = 24 * 3600
     """For how many seconds a kubeconfig is valid at most."""
 
 
 class Part:
-    def __init__(self, own: OwnKinds, reach: Reach, offers: Offers, settings: Settings) -> None:
+    def __init__(
+        self, own: OwnKinds, reach: Reach, offers: Offers, settings: Settings, ghippo: OwnCalls | None = None
+    ) -> None:
+        """`ghippo` is asked in the name of this process."""
         self._own = own
         self._reach = reach
         self._offers = offers
         self._settings = settings
+        self._ghippo = ghippo
 
     async def _change(self, name: str, change: Change, call: Call) -> SeenInstance:
         """Change the spec of an instance. `change` sees it as it is at the very moment, and is asked again if that

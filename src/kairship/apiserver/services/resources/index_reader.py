@@ -70,7 +70,7 @@ class IndexReader:
             async with asyncio.timeout(patience(call)), AsyncExitStack() as held:
                 cluster = self._cluster(query.instance, query.cluster)
                 asked = _asked(query, cluster)
-                moment = await self._moment(held, cluster, query.resource, call)
+                moment = await self._moment(held, cluster, query.resource, query.namespace, call)
                 if query.sort is not None and not query.filters:
                     return await _sorted_there(moment, query, asked, query.sort)
                 return await _sorted_here(moment, query, asked)
@@ -126,7 +126,7 @@ class IndexReader:
         found: list[T] = []
         try:
             async with AsyncExitStack() as held:
-                snapshot, _ = await self._moment(held, cluster, resource, call)
+                snapshot, _ = await self._moment(held, cluster, resource, namespace, call)
                 async with aclosing(snapshot.bodies(index.plan(asked))) as batches:
                     async for batch in batches:
                         found += await asyncio.to_thread(lambda some: [decoder.decode(body) for body in some], batch)
@@ -134,10 +134,12 @@ class IndexReader:
             raise PassThrough(str(error)) from error
         return found
 
-    async def _moment(self, held: AsyncExitStack, cluster: str, resource: Resource, call: Call) -> Moment:
+    async def _moment(
+        self, held: AsyncExitStack, cluster: str, resource: Resource, namespace: str | None, call: Call
+    ) -> Moment:
         index.refuse_partial(resource)
         current = self._opened()
-        moment = await current.moment(held, cluster, resource, caller=call.caller.id)
+        moment = await current.moment(held, cluster, resource, caller=call.caller.id, namespace=namespace)
         call.note_age(current.age(moment.partition))
         return moment
 

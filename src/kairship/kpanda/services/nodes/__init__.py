@@ -1,5 +1,6 @@
-"""Nodes of clusters: read in the cluster and changed there."""
+"""Nodes of clusters: read in the index, changed in the cluster."""
 
+from kairship.kpanda.services.nodes.reading import NodeReader
 from kairship.kpanda.services.nodes.service import NodesService
 
-__all__ = ["NodesService"]
+__all__ = ["NodeReader", "NodesService"]

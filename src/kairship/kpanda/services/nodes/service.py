@@ -1,11 +1,10 @@
 """The service `Nodes`.
 
-Nodes are read in the cluster itself and changed there. Labels are changed one by one, and taints by their key and
-effect on the list as it is at the very moment: what a kubelet or a controller writes meanwhile stays.
+Nodes are read in the index (`reading`) and changed in the cluster itself. Labels are changed one by one, and taints by
+their key and effect on the list as it is at the very moment: what a kubelet or a controller writes meanwhile stays.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from typing import Any
 
 from kairship.gen.kairship.kpanda.v1alpha1.node_pb import (
@@ -24,19 +23,16 @@ from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.instances.pool import Pool
 from kairship.kpanda.credentials.secrets import FIELD_MANAGER
 from kairship.kpanda.services.clusters.wishes import label_changes, taint_fields
-from kairship.kpanda.services.nodes.view import node_view
+from kairship.kpanda.services.nodes.reading import Holds, NodeReader
 from kairship.kpanda.services.reach import client_of
 from kairship.kpanda.services.visibility import Visibility
-from kairship.kube import Conflict, NotFound, Object, kinds
+from kairship.kube import Conflict, NotFound, kinds
 from kairship.rpc import errors
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.listing import Order, page_of
 from kairship.rpc.selectors import label_selector
 
 _ATTEMPTS = 10
-_PAGE = 500
-
-Holds = Callable[[Node], bool]
 
 
 def _metadata(node: Node) -> ObjectMeta:
@@ -53,27 +49,23 @@ _ORDER: Order[Node] = Order(
 class NodesService:
     """Implements kairship.kpanda.v1alpha1.Nodes."""
 
-    def __init__(self, pool: Pool, visibility: Visibility) -> None:
+    def __init__(self, pool: Pool, reader: NodeReader, visibility: Visibility) -> None:
         self._pool = pool
+        self._reader = reader
         self._visibility = visibility
 
     async def list_nodes(self, request: ListNodesRequest, call: Call) -> ListNodesResponse:
-        await self._visibility.require(request.cluster, call)
+        cluster = await self._visibility.require(request.cluster, call)
         label_selector(request.label_selector)  # a mistake in it is told as one
         filters = list(_filters(request))
-        found: list[Node] = []
-        pages = client_of(self._pool, request.cluster).pages(
-            kinds.NODES, label_selector=request.label_selector or None, limit=_PAGE, timeout=patience(call)
+        found = await self._reader.all(
+            cluster, request.label_selector, lambda node: all(holds(node) for holds in filters), call
         )
-        async with aclosing(pages):
-            async for page in pages:
-                shown = (node_view(node, cluster=request.cluster) for node in page.items)
-                found += (node for node in shown if all(holds(node) for holds in filters))
         items, pagination = page_of(found, _ORDER, request)
         return ListNodesResponse(items=list(items), pagination=pagination)
 
     async def get_node(self, request: GetNodeRequest, call: Call) -> Node:
-        return node_view(await self._read(request.cluster, request.name, call), cluster=request.cluster)
+        return await self._reader.get(await self._visibility.require(request.cluster, call), request.name, call)
 
     async def update_node_labels(self, request: UpdateNodeLabelsRequest, call: Call) -> Node:
         labels = label_changes(request.set, request.remove)
@@ -85,8 +77,9 @@ class NodesService:
         gone = {(taint.key, taint.effect.name) for taint in request.remove}
         if both := sorted(named & gone):
             raise errors.InvalidArgument(violations=[("remove", f"{both[0][0]} is to be set as well")])
+        cluster = await self._visibility.require(request.cluster, call)
         for _ in range(_ATTEMPTS):
-            node = await self._read(request.cluster, request.name, call)
+            node = await self._reader.now(cluster, request.name, call)
             there: list[dict[str, Any]] = (node.get("spec") or {}).get("taints") or []
             kept = [each for each in there if (each.get("key"), each.get("effect")) not in named | gone]
             patch = {
@@ -105,13 +98,6 @@ class NodesService:
     async def uncordon_node(self, request: UncordonNodeRequest, call: Call) -> Node:
         return await self._patch(request.cluster, request.name, {"spec": {"unschedulable": None}}, call)
 
-    async def _read(self, cluster: str, name: str, call: Call) -> Object:
-        await self._visibility.require(cluster, call)
-        try:
-            return await client_of(self._pool, cluster).get(kinds.NODES, name, timeout=patience(call))
-        except NotFound:
-            raise errors.NotFound(f"cluster {cluster} has no node {name}") from None
-
     async def _patch(self, cluster: str, name: str, patch: dict[str, Any], call: Call) -> Node:
         seen = await self._visibility.require(cluster, call)
         if seen.spec.virtual:
@@ -122,7 +108,7 @@ class NodesService:
             )
         except NotFound:
             raise errors.NotFound(f"cluster {cluster} has no node {name}") from None
-        return node_view(changed, cluster=cluster)
+        return await self._reader.written(seen, changed, call)
 
 
 def _filters(request: ListNodesRequest) -> Iterator[Holds]:

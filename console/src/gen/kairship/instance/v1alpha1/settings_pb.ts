@@ -4,15 +4,15 @@
 
 // What an instance can be made of, how it is reached, and the settings that can change while it runs.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file kairship/instance/v1alpha1/settings.proto.
  */
 export const file_kairship_instance_v1alpha1_settings: GenFile = /*@__PURE__*/
-  fileDesc("CilrYWlyc2hpcC9pbnN0YW5jZS92MWFscGhhMS9zZXR0aW5ncy5wcm90bxIaa2FpcnNoaXAuaW5zdGFuY2UudjFhbHBoYTEiiQIKD0ZhaWxvdmVyVGltZW91dBIhChlmYWlsb3Zlcl9ldmljdGlvbl90aW1lb3V0GAEgASgDEh4KFmNsdXN0ZXJfbW9uaXRvcl9wZXJpb2QYAiABKAMSJAocY2x1c3Rlcl9zdGFydHVwX2dyYWNlX3BlcmlvZBgDIAEoAxIkChxjbHVzdGVyX21vbml0b3JfZ3JhY2VfcGVyaW9kGAQgASgDEiEKGWdyYWNlZnVsX2V2aWN0aW9uX3RpbWVvdXQYBSABKAMSIQoZY2x1c3Rlcl9zdWNjZXNzX3RocmVzaG9sZBgGIAEoAxIhChljbHVzdGVyX2ZhaWx1cmVfdGhyZXNob2xkGAcgASgDIlQKEkRlc2NoZWR1bGVyVGltZW91dBIdChVkZXNjaGVkdWxpbmdfaW50ZXJ2YWwYASABKAMSHwoXdW5zY2hlZHVsYWJsZV90aHJlc2hvbGQYAiABKAMiLwoLRHJpdmVyT2ZmZXISDgoGZHJpdmVyGAEgASgJEhAKCHZlcnNpb25zGAIgAygJIiEKH0dldEluc3RhbmNlS2FybWFkYUNvbmZpZ1JlcXVlc3QibQogR2V0SW5zdGFuY2VLYXJtYWRhQ29uZmlnUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRI4Cgdkcml2ZXJzGAIgAygLMicua2FpcnNoaXAuaW5zdGFuY2UudjFhbHBoYTEuRHJpdmVyT2ZmZXIiVAokQ3JlYXRlSW5zdGFuY2VBZG1pbkt1YmVDb25maWdSZXF1ZXN0EhAKCGluc3RhbmNlGAEgASgJEhoKEmV4cGlyYXRpb25fc2Vjb25kcxgCIAEoBSJaCiVDcmVhdGVJbnN0YW5jZUFkbWluS3ViZUNvbmZpZ1Jlc3BvbnNlEh8KEmt1YmVfY29uZmlnX3N0cmluZxgBIAEoCUIDgAEBEhAKCGluc3RhbmNlGAIgASgJIi4KGkdldEluc3RhbmNlRmFpbG92ZXJSZXF1ZXN0EhAKCGluc3RhbmNlGAEgASgJImwKG0dldEluc3RhbmNlRmFpbG92ZXJSZXNwb25zZRIPCgdlbmFibGVkGAEgASgIEjwKB3RpbWVvdXQYAiABKAsyKy5rYWlyc2hpcC5pbnN0YW5jZS52MWFscGhhMS5GYWlsb3ZlclRpbWVvdXQigAEKHVVwZGF0ZUluc3RhbmNlRmFpbG92ZXJSZXF1ZXN0EhAKCGluc3RhbmNlGAEgASgJEg8KB2VuYWJsZWQYAiABKAgSPAoHdGltZW91dBgDIAEoCzIrLmthaXJzaGlwLmluc3RhbmNlLnYxYWxwaGExLkZhaWxvdmVyVGltZW91dCIxCh1HZXRJbnN0YW5jZURlc2NoZWR1bGVyUmVxdWVzdBIQCghpbnN0YW5jZRgBIAEoCSJyCh5HZXRJbnN0YW5jZURlc2NoZWR1bGVyUmVzcG9uc2USDwoHZW5hYmxlZBgBIAEoCBI/Cgd0aW1lb3V0GAIgASgLMi4ua2FpcnNoaXAuaW5zdGFuY2UudjFhbHBoYTEuRGVzY2hlZHVsZXJUaW1lb3V0IoYBCiBVcGRhdGVJbnN0YW5jZURlc2NoZWR1bGVyUmVxdWVzdBIQCghpbnN0YW5jZRgBIAEoCRIPCgdlbmFibGVkGAIgASgIEj8KB3RpbWVvdXQYAyABKAsyLi5rYWlyc2hpcC5pbnN0YW5jZS52MWFscGhhMS5EZXNjaGVkdWxlclRpbWVvdXQiNAogR2V0SW5zdGFuY2VNZXRyaWNzQWRhcHRlclJlcXVlc3QSEAoIaW5zdGFuY2UYASABKAkiNAohR2V0SW5zdGFuY2VNZXRyaWNzQWRhcHRlclJlc3BvbnNlEg8KB2VuYWJsZWQYASABKAgiSAojVXBkYXRlSW5zdGFuY2VNZXRyaWNzQWRhcHRlclJlcXVlc3QSEAoIaW5zdGFuY2UYASABKAkSDwoHZW5hYmxlZBgCIAEoCGIGcHJvdG8z");
+  fileDesc("CilrYWlyc2hpcC9pbnN0YW5jZS92MWFscGhhMS9zZXR0aW5ncy5wcm90bxIaa2FpcnNoaXAuaW5zdGFuY2UudjFhbHBoYTEiiQIKD0ZhaWxvdmVyVGltZW91dBIhChlmYWlsb3Zlcl9ldmljdGlvbl90aW1lb3V0GAEgASgDEh4KFmNsdXN0ZXJfbW9uaXRvcl9wZXJpb2QYAiABKAMSJAocY2x1c3Rlcl9zdGFydHVwX2dyYWNlX3BlcmlvZBgDIAEoAxIkChxjbHVzdGVyX21vbml0b3JfZ3JhY2VfcGVyaW9kGAQgASgDEiEKGWdyYWNlZnVsX2V2aWN0aW9uX3RpbWVvdXQYBSABKAMSIQoZY2x1c3Rlcl9zdWNjZXNzX3RocmVzaG9sZBgGIAEoAxIhChljbHVzdGVyX2ZhaWx1cmVfdGhyZXNob2xkGAcgASgDIlQKEkRlc2NoZWR1bGVyVGltZW91dBIdChVkZXNjaGVkdWxpbmdfaW50ZXJ2YWwYASABKAMSHwoXdW5zY2hlZHVsYWJsZV90aHJlc2hvbGQYAiABKAMiLwoLRHJpdmVyT2ZmZXISDgoGZHJpdmVyGAEgASgJEhAKCHZlcnNpb25zGAIgAygJIiEKH0dldEluc3RhbmNlS2FybWFkYUNvbmZpZ1JlcXVlc3QibQogR2V0SW5zdGFuY2VLYXJtYWRhQ29uZmlnUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRI4Cgdkcml2ZXJzGAIgAygLMicua2FpcnNoaXAuaW5zdGFuY2UudjFhbHBoYTEuRHJpdmVyT2ZmZXIilgIKJENyZWF0ZUluc3RhbmNlQWRtaW5LdWJlQ29uZmlnUmVxdWVzdBIQCghpbnN0YW5jZRgBIAEoCRIaChJleHBpcmF0aW9uX3NlY29uZHMYAiABKAUSXwoKY3JlZGVudGlhbBgDIAEoDjJLLmthaXJzaGlwLmluc3RhbmNlLnYxYWxwaGExLkNyZWF0ZUluc3RhbmNlQWRtaW5LdWJlQ29uZmlnUmVxdWVzdC5DcmVkZW50aWFsEg8KB2NsdXN0ZXIYBCABKAkSDwoHYnlfbmFtZRgFIAEoCCI9CgpDcmVkZW50aWFsEhoKFkNSRURFTlRJQUxfVU5TUEVDSUZJRUQQABIJCgVUT0tFThABEggKBEVYRUMQAiKAAQolQ3JlYXRlSW5zdGFuY2VBZG1pbkt1YmVDb25maWdSZXNwb25zZRIfChJrdWJlX2NvbmZpZ19zdHJpbmcYASABKAlCA4ABARIQCghpbnN0YW5jZRgCIAEoCRISCgpleHBpcmVzX2F0GAMgASgDEhAKCHRva2VuX2lkGAQgASgJIi4KGkdldEluc3RhbmNlRmFpbG92ZXJSZXF1ZXN0EhAKCGluc3RhbmNlGAEgASgJImwKG0dldEluc3RhbmNlRmFpbG92ZXJSZXNwb25zZRIPCgdlbmFibGVkGAEgASgIEjwKB3RpbWVvdXQYAiABKAsyKy5rYWlyc2hpcC5pbnN0YW5jZS52MWFscGhhMS5GYWlsb3ZlclRpbWVvdXQigAEKHVVwZGF0ZUluc3RhbmNlRmFpbG92ZXJSZXF1ZXN0EhAKCGluc3RhbmNlGAEgASgJEg8KB2VuYWJsZWQYAiABKAgSPAoHdGltZW91dBgDIAEoCzIrLmthaXJzaGlwLmluc3RhbmNlLnYxYWxwaGExLkZhaWxvdmVyVGltZW91dCIxCh1HZXRJbnN0YW5jZURlc2NoZWR1bGVyUmVxdWVzdBIQCghpbnN0YW5jZRgBIAEoCSJyCh5HZXRJbnN0YW5jZURlc2NoZWR1bGVyUmVzcG9uc2USDwoHZW5hYmxlZBgBIAEoCBI/Cgd0aW1lb3V0GAIgASgLMi4ua2FpcnNoaXAuaW5zdGFuY2UudjFhbHBoYTEuRGVzY2hlZHVsZXJUaW1lb3V0IoYBCiBVcGRhdGVJbnN0YW5jZURlc2NoZWR1bGVyUmVxdWVzdBIQCghpbnN0YW5jZRgBIAEoCRIPCgdlbmFibGVkGAIgASgIEj8KB3RpbWVvdXQYAyABKAsyLi5rYWlyc2hpcC5pbnN0YW5jZS52MWFscGhhMS5EZXNjaGVkdWxlclRpbWVvdXQiNAogR2V0SW5zdGFuY2VNZXRyaWNzQWRhcHRlclJlcXVlc3QSEAoIaW5zdGFuY2UYASABKAkiNAohR2V0SW5zdGFuY2VNZXRyaWNzQWRhcHRlclJlc3BvbnNlEg8KB2VuYWJsZWQYASABKAgiSAojVXBkYXRlSW5zdGFuY2VNZXRyaWNzQWRhcHRlclJlcXVlc3QSEAoIaW5zdGFuY2UYASABKAkSDwoHZW5hYmxlZBgCIAEoCGIGcHJvdG8z");
 
 /**
  * When a member cluster counts as lost, and how long its workloads may take to move. In seconds.
@@ -177,7 +177,7 @@ export const GetInstanceKarmadaConfigResponseSchema: GenMessage<GetInstanceKarma
   messageDesc(file_kairship_instance_v1alpha1_settings, 4);
 
 /**
- * How long a kubeconfig will be valid.
+ * Which kubeconfig, and how long it will be valid.
  *
  * @generated from message kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest
  */
@@ -195,6 +195,25 @@ export type CreateInstanceAdminKubeConfigRequest = Message<"kairship.instance.v1
    * @generated from field: int32 expiration_seconds = 2;
    */
   expirationSeconds: number;
+
+  /**
+   * @generated from field: kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest.Credential credential = 3;
+   */
+  credential: CreateInstanceAdminKubeConfigRequest_Credential;
+
+  /**
+   * A member cluster to lead to, through the instance. Empty: the instance itself.
+   *
+   * @generated from field: string cluster = 4;
+   */
+  cluster: string;
+
+  /**
+   * Lead there by a name in TLS instead of a path, for clients that drop the path of a server.
+   *
+   * @generated from field: bool by_name = 5;
+   */
+  byName: boolean;
 };
 
 /**
@@ -203,6 +222,41 @@ export type CreateInstanceAdminKubeConfigRequest = Message<"kairship.instance.v1
  */
 export const CreateInstanceAdminKubeConfigRequestSchema: GenMessage<CreateInstanceAdminKubeConfigRequest> = /*@__PURE__*/
   messageDesc(file_kairship_instance_v1alpha1_settings, 5);
+
+/**
+ * How whoever uses the kubeconfig shows who they are.
+ *
+ * @generated from enum kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest.Credential
+ */
+export enum CreateInstanceAdminKubeConfigRequest_Credential {
+  /**
+   * The same as TOKEN.
+   *
+   * @generated from enum value: CREDENTIAL_UNSPECIFIED = 0;
+   */
+  CREDENTIAL_UNSPECIFIED = 0,
+
+  /**
+   * By an access token that is good for the native API of this instance only, and ends by itself. It can be revoked
+   * like every other access token of the caller's.
+   *
+   * @generated from enum value: TOKEN = 1;
+   */
+  TOKEN = 1,
+
+  /**
+   * By being signed in: clients run `kairship token`. There is nothing secret in the kubeconfig, and nothing ends.
+   *
+   * @generated from enum value: EXEC = 2;
+   */
+  EXEC = 2,
+}
+
+/**
+ * Describes the enum kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest.Credential.
+ */
+export const CreateInstanceAdminKubeConfigRequest_CredentialSchema: GenEnum<CreateInstanceAdminKubeConfigRequest_Credential> = /*@__PURE__*/
+  enumDesc(file_kairship_instance_v1alpha1_settings, 5, 0);
 
 /**
  * A kubeconfig for the caller: it leads through Kairship and has the caller's own rights.
@@ -221,6 +275,20 @@ export type CreateInstanceAdminKubeConfigResponse = Message<"kairship.instance.v
    * @generated from field: string instance = 2;
    */
   instance: string;
+
+  /**
+   * When its token ends, in seconds since 1970; 0 if there is none in it.
+   *
+   * @generated from field: int64 expires_at = 3;
+   */
+  expiresAt: bigint;
+
+  /**
+   * The access token in it, for revoking it; empty if there is none.
+   *
+   * @generated from field: string token_id = 4;
+   */
+  tokenId: string;
 };
 
 /**

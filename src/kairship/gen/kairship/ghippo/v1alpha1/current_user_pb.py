@@ -234,7 +234,7 @@ class DeleteSessionRequest(Message[_DeleteSessionRequestFields]):
 
         id: str
 
-_AccessTokenFields: TypeAlias = Literal["id", "name", "permissions", "created_at", "expires_at", "last_used_at", "hint"]
+_AccessTokenFields: TypeAlias = Literal["id", "name", "permissions", "created_at", "expires_at", "last_used_at", "hint", "instance"]
 
 class AccessToken(Message[_AccessTokenFields]):
     """
@@ -281,9 +281,15 @@ class AccessToken(Message[_AccessTokenFields]):
             ```proto
             string hint = 7;
             ```
+        instance:
+            The only instance that it is good for, of a token in a kubeconfig. Empty: it is for everything.
+
+            ```proto
+            string instance = 8;
+            ```
     """
 
-    __slots__ = ("id", "name", "permissions", "created_at", "expires_at", "last_used_at", "hint")
+    __slots__ = ("id", "name", "permissions", "created_at", "expires_at", "last_used_at", "hint", "instance")
 
     if TYPE_CHECKING:
 
@@ -297,6 +303,7 @@ class AccessToken(Message[_AccessTokenFields]):
             expires_at: int = 0,
             last_used_at: int = 0,
             hint: str = "",
+            instance: str = "",
         ) -> None:
             pass
 
@@ -307,6 +314,7 @@ class AccessToken(Message[_AccessTokenFields]):
         expires_at: int
         last_used_at: int
         hint: str
+        instance: str
 
 _ListAccessTokensRequestFields: TypeAlias = NoReturn
 
@@ -476,7 +484,7 @@ class DeleteAccessTokenRequest(Message[_DeleteAccessTokenRequestFields]):
 
 
 _DESC = file_desc(
-    b'\n+kairship/ghippo/v1alpha1/current_user.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a#kairship/ghippo/v1alpha1/user.proto"\x17\n\x15GetCurrentUserRequest"u\n\x15ChangePasswordRequest\x12-\n\x0cold_password\x18\x01 \x01(\tR\x0boldPasswordB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12-\n\x0cnew_password\x18\x02 \x01(\tR\x0bnewPasswordB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"\xc3\x01\n\x07Session\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07address\x18\x02 \x01(\tR\x07address\x12\x14\n\x05agent\x18\x03 \x01(\tR\x05agent\x12\x1d\n\ncreated_at\x18\x04 \x01(\x03R\tcreatedAt\x12 \n\x0clast_used_at\x18\x05 \x01(\x03R\nlastUsedAt\x12\x1d\n\nexpires_at\x18\x06 \x01(\x03R\texpiresAt\x12\x18\n\x07current\x18\x07 \x01(\x08R\x07current"\x15\n\x13ListSessionsRequest"O\n\x14ListSessionsResponse\x127\n\x05items\x18\x01 \x03(\x0b2!.kairship.ghippo.v1alpha1.SessionR\x05items"1\n\x14DeleteSessionRequest\x12\x19\n\x02id\x18\x01 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x01"\xc7\x01\n\x0bAccessToken\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12 \n\x0bpermissions\x18\x03 \x03(\tR\x0bpermissions\x12\x1d\n\ncreated_at\x18\x04 \x01(\x03R\tcreatedAt\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt\x12 \n\x0clast_used_at\x18\x06 \x01(\x03R\nlastUsedAt\x12\x12\n\x04hint\x18\x07 \x01(\tR\x04hint"\x19\n\x17ListAccessTokensRequest"W\n\x18ListAccessTokensResponse\x12;\n\x05items\x18\x01 \x03(\x0b2%.kairship.ghippo.v1alpha1.AccessTokenR\x05items"\x89\x01\n\x18CreateAccessTokenRequest\x12\x1e\n\x04name\x18\x01 \x01(\tR\x04nameB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12-\n\x0bpermissions\x18\x02 \x03(\tR\x0bpermissionsB\x0b\xbaH\x08\x92\x01\x05\x10\x80\x04\x18\x01\x12\x1e\n\x04days\x18\x03 \x01(\x05R\x04daysB\n\xbaH\x07\x1a\x05\x18\xed\x02(\x01"{\n\x19CreateAccessTokenResponse\x12\x14\n\x05token\x18\x01 \x01(\tR\x05token\x12H\n\x0caccess_token\x18\x02 \x01(\x0b2%.kairship.ghippo.v1alpha1.AccessTokenR\x0baccessToken"5\n\x18DeleteAccessTokenRequest\x12\x19\n\x02id\x18\x01 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x012\xdb\n\n\x0bCurrentUser\x12\xab\x01\n\x0eGetCurrentUser\x12/.kairship.ghippo.v1alpha1.GetCurrentUserRequest\x1a\x1e.kairship.ghippo.v1alpha1.User"H\x8a\xce\x18\x0fghippo.self.get\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02\'\x12%/apis/ghippo.io/v1alpha1/current-user\x12\xb2\x01\n\x0eChangePassword\x12/.kairship.ghippo.v1alpha1.ChangePasswordRequest\x1a\x16.google.protobuf.Empty"W\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x023:\x01*\x1a./apis/ghippo.io/v1alpha1/current-user/password\x12\xc0\x01\n\x0cListSessions\x12-.kairship.ghippo.v1alpha1.ListSessionsRequest\x1a..kairship.ghippo.v1alpha1.ListSessionsResponse"Q\x8a\xce\x18\x0fghippo.self.get\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x020\x12./apis/ghippo.io/v1alpha1/current-user/sessions\x12\xb2\x01\n\rDeleteSession\x12..kairship.ghippo.v1alpha1.DeleteSessionRequest\x1a\x16.google.protobuf.Empty"Y\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x025*3/apis/ghippo.io/v1alpha1/current-user/sessions/{id}\x12\xd1\x01\n\x10ListAccessTokens\x121.kairship.ghippo.v1alpha1.ListAccessTokensRequest\x1a2.kairship.ghippo.v1alpha1.ListAccessTokensResponse"V\x8a\xce\x18\x0fghippo.self.get\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x025\x123/apis/ghippo.io/v1alpha1/current-user/access-tokens\x12\xda\x01\n\x11CreateAccessToken\x122.kairship.ghippo.v1alpha1.CreateAccessTokenRequest\x1a3.kairship.ghippo.v1alpha1.CreateAccessTokenResponse"\\\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x028:\x01*"3/apis/ghippo.io/v1alpha1/current-user/access-tokens\x12\xbf\x01\n\x11DeleteAccessToken\x122.kairship.ghippo.v1alpha1.DeleteAccessTokenRequest\x1a\x16.google.protobuf.Empty"^\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02:*8/apis/ghippo.io/v1alpha1/current-user/access-tokens/{id}b\x06proto3',
+    b'\n+kairship/ghippo/v1alpha1/current_user.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a#kairship/ghippo/v1alpha1/user.proto"\x17\n\x15GetCurrentUserRequest"u\n\x15ChangePasswordRequest\x12-\n\x0cold_password\x18\x01 \x01(\tR\x0boldPasswordB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08\x12-\n\x0cnew_password\x18\x02 \x01(\tR\x0bnewPasswordB\n\xbaH\x07r\x05\x10\x01\x18\x80\x08"\xc3\x01\n\x07Session\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07address\x18\x02 \x01(\tR\x07address\x12\x14\n\x05agent\x18\x03 \x01(\tR\x05agent\x12\x1d\n\ncreated_at\x18\x04 \x01(\x03R\tcreatedAt\x12 \n\x0clast_used_at\x18\x05 \x01(\x03R\nlastUsedAt\x12\x1d\n\nexpires_at\x18\x06 \x01(\x03R\texpiresAt\x12\x18\n\x07current\x18\x07 \x01(\x08R\x07current"\x15\n\x13ListSessionsRequest"O\n\x14ListSessionsResponse\x127\n\x05items\x18\x01 \x03(\x0b2!.kairship.ghippo.v1alpha1.SessionR\x05items"1\n\x14DeleteSessionRequest\x12\x19\n\x02id\x18\x01 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x01"\xe3\x01\n\x0bAccessToken\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12 \n\x0bpermissions\x18\x03 \x03(\tR\x0bpermissions\x12\x1d\n\ncreated_at\x18\x04 \x01(\x03R\tcreatedAt\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt\x12 \n\x0clast_used_at\x18\x06 \x01(\x03R\nlastUsedAt\x12\x12\n\x04hint\x18\x07 \x01(\tR\x04hint\x12\x1a\n\x08instance\x18\x08 \x01(\tR\x08instance"\x19\n\x17ListAccessTokensRequest"W\n\x18ListAccessTokensResponse\x12;\n\x05items\x18\x01 \x03(\x0b2%.kairship.ghippo.v1alpha1.AccessTokenR\x05items"\x89\x01\n\x18CreateAccessTokenRequest\x12\x1e\n\x04name\x18\x01 \x01(\tR\x04nameB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12-\n\x0bpermissions\x18\x02 \x03(\tR\x0bpermissionsB\x0b\xbaH\x08\x92\x01\x05\x10\x80\x04\x18\x01\x12\x1e\n\x04days\x18\x03 \x01(\x05R\x04daysB\n\xbaH\x07\x1a\x05\x18\xed\x02(\x01"{\n\x19CreateAccessTokenResponse\x12\x14\n\x05token\x18\x01 \x01(\tR\x05token\x12H\n\x0caccess_token\x18\x02 \x01(\x0b2%.kairship.ghippo.v1alpha1.AccessTokenR\x0baccessToken"5\n\x18DeleteAccessTokenRequest\x12\x19\n\x02id\x18\x01 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x012\xdb\n\n\x0bCurrentUser\x12\xab\x01\n\x0eGetCurrentUser\x12/.kairship.ghippo.v1alpha1.GetCurrentUserRequest\x1a\x1e.kairship.ghippo.v1alpha1.User"H\x8a\xce\x18\x0fghippo.self.get\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02\'\x12%/apis/ghippo.io/v1alpha1/current-user\x12\xb2\x01\n\x0eChangePassword\x12/.kairship.ghippo.v1alpha1.ChangePasswordRequest\x1a\x16.google.protobuf.Empty"W\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x023:\x01*\x1a./apis/ghippo.io/v1alpha1/current-user/password\x12\xc0\x01\n\x0cListSessions\x12-.kairship.ghippo.v1alpha1.ListSessionsRequest\x1a..kairship.ghippo.v1alpha1.ListSessionsResponse"Q\x8a\xce\x18\x0fghippo.self.get\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x020\x12./apis/ghippo.io/v1alpha1/current-user/sessions\x12\xb2\x01\n\rDeleteSession\x12..kairship.ghippo.v1alpha1.DeleteSessionRequest\x1a\x16.google.protobuf.Empty"Y\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x025*3/apis/ghippo.io/v1alpha1/current-user/sessions/{id}\x12\xd1\x01\n\x10ListAccessTokens\x121.kairship.ghippo.v1alpha1.ListAccessTokensRequest\x1a2.kairship.ghippo.v1alpha1.ListAccessTokensResponse"V\x8a\xce\x18\x0fghippo.self.get\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x025\x123/apis/ghippo.io/v1alpha1/current-user/access-tokens\x12\xda\x01\n\x11CreateAccessToken\x122.kairship.ghippo.v1alpha1.CreateAccessTokenRequest\x1a3.kairship.ghippo.v1alpha1.CreateAccessTokenResponse"\\\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x028:\x01*"3/apis/ghippo.io/v1alpha1/current-user/access-tokens\x12\xbf\x01\n\x11DeleteAccessToken\x122.kairship.ghippo.v1alpha1.DeleteAccessTokenRequest\x1a\x16.google.protobuf.Empty"^\x8a\xce\x18\x12ghippo.self.update\x90\xce\x18\x05\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02:*8/apis/ghippo.io/v1alpha1/current-user/access-tokens/{id}b\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Literal, NoReturn, TYPE_CHECKING, TypeAlias
 
-from protobuf import Message
+from protobuf import Enum, Message
 from protobuf._codegen import file_desc
 from protovalidate._gen.buf.validate import validate_pb
 
@@ -241,11 +241,11 @@ class GetInstanceKarmadaConfigResponse(Message[_GetInstanceKarmadaConfigResponse
         version: str
         drivers: list[DriverOffer]
 
-_CreateInstanceAdminKubeConfigRequestFields: TypeAlias = Literal["instance", "expiration_seconds"]
+_CreateInstanceAdminKubeConfigRequestFields: TypeAlias = Literal["instance", "expiration_seconds", "credential", "cluster", "by_name"]
 
 class CreateInstanceAdminKubeConfigRequest(Message[_CreateInstanceAdminKubeConfigRequestFields]):
     """
-    How long a kubeconfig will be valid.
+    Which kubeconfig, and how long it will be valid.
 
     ```proto
     message kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest
@@ -264,9 +264,25 @@ class CreateInstanceAdminKubeConfigRequest(Message[_CreateInstanceAdminKubeConfi
             ```proto
             int32 expiration_seconds = 2;
             ```
+        credential:
+            ```proto
+            kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest.Credential credential = 3;
+            ```
+        cluster:
+            A member cluster to lead to, through the instance. Empty: the instance itself.
+
+            ```proto
+            string cluster = 4;
+            ```
+        by_name:
+            Lead there by a name in TLS instead of a path, for clients that drop the path of a server.
+
+            ```proto
+            bool by_name = 5;
+            ```
     """
 
-    __slots__ = ("instance", "expiration_seconds")
+    __slots__ = ("instance", "expiration_seconds", "credential", "cluster", "by_name")
 
     if TYPE_CHECKING:
 
@@ -275,13 +291,53 @@ class CreateInstanceAdminKubeConfigRequest(Message[_CreateInstanceAdminKubeConfi
             *,
             instance: str = "",
             expiration_seconds: int = 0,
+            credential: CreateInstanceAdminKubeConfigRequest.Credential | None = None,
+            cluster: str = "",
+            by_name: bool = False,
         ) -> None:
             pass
 
         instance: str
         expiration_seconds: int
+        credential: CreateInstanceAdminKubeConfigRequest.Credential
+        cluster: str
+        by_name: bool
 
-_CreateInstanceAdminKubeConfigResponseFields: TypeAlias = Literal["kube_config_string", "instance"]
+    class Credential(Enum):
+        """
+        How whoever uses the kubeconfig shows who they are.
+
+        ```proto
+        enum kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest.Credential
+        ```
+
+        Attributes:
+            UNSPECIFIED:
+                The same as TOKEN.
+
+                ```proto
+                CREDENTIAL_UNSPECIFIED = 0
+                ```
+            TOKEN:
+                By an access token that is good for the native API of this instance only, and ends by itself. It can be revoked
+                like every other access token of the caller's.
+
+                ```proto
+                TOKEN = 1
+                ```
+            EXEC:
+                By being signed in: clients run `kairship token`. There is nothing secret in the kubeconfig, and nothing ends.
+
+                ```proto
+                EXEC = 2
+                ```
+        """
+
+        UNSPECIFIED = 0
+        TOKEN = 1
+        EXEC = 2
+
+_CreateInstanceAdminKubeConfigResponseFields: TypeAlias = Literal["kube_config_string", "instance", "expires_at", "token_id"]
 
 class CreateInstanceAdminKubeConfigResponse(Message[_CreateInstanceAdminKubeConfigResponseFields]):
     """
@@ -302,9 +358,21 @@ class CreateInstanceAdminKubeConfigResponse(Message[_CreateInstanceAdminKubeConf
             ```proto
             string instance = 2;
             ```
+        expires_at:
+            When its token ends, in seconds since 1970; 0 if there is none in it.
+
+            ```proto
+            int64 expires_at = 3;
+            ```
+        token_id:
+            The access token in it, for revoking it; empty if there is none.
+
+            ```proto
+            string token_id = 4;
+            ```
     """
 
-    __slots__ = ("kube_config_string", "instance")
+    __slots__ = ("kube_config_string", "instance", "expires_at", "token_id")
 
     if TYPE_CHECKING:
 
@@ -313,11 +381,15 @@ class CreateInstanceAdminKubeConfigResponse(Message[_CreateInstanceAdminKubeConf
             *,
             kube_config_string: str = "",
             instance: str = "",
+            expires_at: int = 0,
+            token_id: str = "",
         ) -> None:
             pass
 
         kube_config_string: str
         instance: str
+        expires_at: int
+        token_id: str
 
 _GetInstanceFailoverRequestFields: TypeAlias = Literal["instance"]
 
@@ -649,7 +721,7 @@ class UpdateInstanceMetricsAdapterRequest(Message[_UpdateInstanceMetricsAdapterR
 
 
 _DESC = file_desc(
-    b'\n)kairship/instance/v1alpha1/settings.proto\x12\x1akairship.instance.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1bkairship/api/v1/rules.proto"\xf8\x03\n\x0fFailoverTimeout\x12C\n\x19failover_eviction_timeout\x18\x01 \x01(\x03R\x17failoverEvictionTimeoutB\x07\xbaH\x04"\x02(\x00\x12=\n\x16cluster_monitor_period\x18\x02 \x01(\x03R\x14clusterMonitorPeriodB\x07\xbaH\x04"\x02(\x00\x12H\n\x1ccluster_startup_grace_period\x18\x03 \x01(\x03R\x19clusterStartupGracePeriodB\x07\xbaH\x04"\x02(\x00\x12H\n\x1ccluster_monitor_grace_period\x18\x04 \x01(\x03R\x19clusterMonitorGracePeriodB\x07\xbaH\x04"\x02(\x00\x12C\n\x19graceful_eviction_timeout\x18\x05 \x01(\x03R\x17gracefulEvictionTimeoutB\x07\xbaH\x04"\x02(\x00\x12C\n\x19cluster_success_threshold\x18\x06 \x01(\x03R\x17clusterSuccessThresholdB\x07\xbaH\x04"\x02(\x00\x12C\n\x19cluster_failure_threshold\x18\x07 \x01(\x03R\x17clusterFailureThresholdB\x07\xbaH\x04"\x02(\x00"\x94\x01\n\x12DeschedulerTimeout\x12<\n\x15descheduling_interval\x18\x01 \x01(\x03R\x14deschedulingIntervalB\x07\xbaH\x04"\x02(\x00\x12@\n\x17unschedulable_threshold\x18\x02 \x01(\x03R\x16unschedulableThresholdB\x07\xbaH\x04"\x02(\x00"A\n\x0bDriverOffer\x12\x16\n\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n\x08versions\x18\x02 \x03(\tR\x08versions"!\n\x1fGetInstanceKarmadaConfigRequest"\x7f\n GetInstanceKarmadaConfigResponse\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12A\n\x07drivers\x18\x02 \x03(\x0b2\'.kairship.instance.v1alpha1.DriverOfferR\x07drivers"\x85\x01\n$CreateInstanceAdminKubeConfigRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x126\n\x12expiration_seconds\x18\x02 \x01(\x05R\x11expirationSecondsB\x07\xbaH\x04\x1a\x02(\x00"v\n%CreateInstanceAdminKubeConfigResponse\x121\n\x12kube_config_string\x18\x01 \x01(\tR\x10kubeConfigStringB\x03\x80\x01\x01\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance"C\n\x1aGetInstanceFailoverRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01"~\n\x1bGetInstanceFailoverResponse\x12\x18\n\x07enabled\x18\x01 \x01(\x08R\x07enabled\x12E\n\x07timeout\x18\x02 \x01(\x0b2+.kairship.instance.v1alpha1.FailoverTimeoutR\x07timeout"\xa7\x01\n\x1dUpdateInstanceFailoverRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x18\n\x07enabled\x18\x02 \x01(\x08R\x07enabled\x12E\n\x07timeout\x18\x03 \x01(\x0b2+.kairship.instance.v1alpha1.FailoverTimeoutR\x07timeout"F\n\x1dGetInstanceDeschedulerRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01"\x84\x01\n\x1eGetInstanceDeschedulerResponse\x12\x18\n\x07enabled\x18\x01 \x01(\x08R\x07enabled\x12H\n\x07timeout\x18\x02 \x01(\x0b2..kairship.instance.v1alpha1.DeschedulerTimeoutR\x07timeout"\xad\x01\n UpdateInstanceDeschedulerRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x18\n\x07enabled\x18\x02 \x01(\x08R\x07enabled\x12H\n\x07timeout\x18\x03 \x01(\x0b2..kairship.instance.v1alpha1.DeschedulerTimeoutR\x07timeout"I\n GetInstanceMetricsAdapterRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01"=\n!GetInstanceMetricsAdapterResponse\x12\x18\n\x07enabled\x18\x01 \x01(\x08R\x07enabled"f\n#UpdateInstanceMetricsAdapterRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x18\n\x07enabled\x18\x02 \x01(\x08R\x07enabledb\x06proto3',
+    b'\n)kairship/instance/v1alpha1/settings.proto\x12\x1akairship.instance.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1bkairship/api/v1/rules.proto"\xf8\x03\n\x0fFailoverTimeout\x12C\n\x19failover_eviction_timeout\x18\x01 \x01(\x03R\x17failoverEvictionTimeoutB\x07\xbaH\x04"\x02(\x00\x12=\n\x16cluster_monitor_period\x18\x02 \x01(\x03R\x14clusterMonitorPeriodB\x07\xbaH\x04"\x02(\x00\x12H\n\x1ccluster_startup_grace_period\x18\x03 \x01(\x03R\x19clusterStartupGracePeriodB\x07\xbaH\x04"\x02(\x00\x12H\n\x1ccluster_monitor_grace_period\x18\x04 \x01(\x03R\x19clusterMonitorGracePeriodB\x07\xbaH\x04"\x02(\x00\x12C\n\x19graceful_eviction_timeout\x18\x05 \x01(\x03R\x17gracefulEvictionTimeoutB\x07\xbaH\x04"\x02(\x00\x12C\n\x19cluster_success_threshold\x18\x06 \x01(\x03R\x17clusterSuccessThresholdB\x07\xbaH\x04"\x02(\x00\x12C\n\x19cluster_failure_threshold\x18\x07 \x01(\x03R\x17clusterFailureThresholdB\x07\xbaH\x04"\x02(\x00"\x94\x01\n\x12DeschedulerTimeout\x12<\n\x15descheduling_interval\x18\x01 \x01(\x03R\x14deschedulingIntervalB\x07\xbaH\x04"\x02(\x00\x12@\n\x17unschedulable_threshold\x18\x02 \x01(\x03R\x16unschedulableThresholdB\x07\xbaH\x04"\x02(\x00"A\n\x0bDriverOffer\x12\x16\n\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n\x08versions\x18\x02 \x03(\tR\x08versions"!\n\x1fGetInstanceKarmadaConfigRequest"\x7f\n GetInstanceKarmadaConfigResponse\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12A\n\x07drivers\x18\x02 \x03(\x0b2\'.kairship.instance.v1alpha1.DriverOfferR\x07drivers"\xfc\x02\n$CreateInstanceAdminKubeConfigRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x126\n\x12expiration_seconds\x18\x02 \x01(\x05R\x11expirationSecondsB\x07\xbaH\x04\x1a\x02(\x00\x12u\n\ncredential\x18\x03 \x01(\x0e2K.kairship.instance.v1alpha1.CreateInstanceAdminKubeConfigRequest.CredentialR\ncredentialB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12&\n\x07cluster\x18\x04 \x01(\tR\x07clusterB\x0c\xbaH\t\xd8\x01\x01r\x04\x88\xce\x18\x01\x12\x17\n\x07by_name\x18\x05 \x01(\x08R\x06byName"=\n\nCredential\x12\x1a\n\x16CREDENTIAL_UNSPECIFIED\x10\x00\x12\t\n\x05TOKEN\x10\x01\x12\x08\n\x04EXEC\x10\x02"\xb0\x01\n%CreateInstanceAdminKubeConfigResponse\x121\n\x12kube_config_string\x18\x01 \x01(\tR\x10kubeConfigStringB\x03\x80\x01\x01\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance\x12\x1d\n\nexpires_at\x18\x03 \x01(\x03R\texpiresAt\x12\x19\n\x08token_id\x18\x04 \x01(\tR\x07tokenId"C\n\x1aGetInstanceFailoverRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01"~\n\x1bGetInstanceFailoverResponse\x12\x18\n\x07enabled\x18\x01 \x01(\x08R\x07enabled\x12E\n\x07timeout\x18\x02 \x01(\x0b2+.kairship.instance.v1alpha1.FailoverTimeoutR\x07timeout"\xa7\x01\n\x1dUpdateInstanceFailoverRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x18\n\x07enabled\x18\x02 \x01(\x08R\x07enabled\x12E\n\x07timeout\x18\x03 \x01(\x0b2+.kairship.instance.v1alpha1.FailoverTimeoutR\x07timeout"F\n\x1dGetInstanceDeschedulerRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01"\x84\x01\n\x1eGetInstanceDeschedulerResponse\x12\x18\n\x07enabled\x18\x01 \x01(\x08R\x07enabled\x12H\n\x07timeout\x18\x02 \x01(\x0b2..kairship.instance.v1alpha1.DeschedulerTimeoutR\x07timeout"\xad\x01\n UpdateInstanceDeschedulerRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x18\n\x07enabled\x18\x02 \x01(\x08R\x07enabled\x12H\n\x07timeout\x18\x03 \x01(\x0b2..kairship.instance.v1alpha1.DeschedulerTimeoutR\x07timeout"I\n GetInstanceMetricsAdapterRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01"=\n!GetInstanceMetricsAdapterResponse\x12\x18\n\x07enabled\x18\x01 \x01(\x08R\x07enabled"f\n#UpdateInstanceMetricsAdapterRequest\x12%\n\x08instance\x18\x01 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x18\n\x07enabled\x18\x02 \x01(\x08R\x07enabledb\x06proto3',
     [
         validate_pb.desc(),
         rules_pb.desc(),
@@ -661,6 +733,7 @@ _DESC = file_desc(
         "GetInstanceKarmadaConfigRequest": GetInstanceKarmadaConfigRequest,
         "GetInstanceKarmadaConfigResponse": GetInstanceKarmadaConfigResponse,
         "CreateInstanceAdminKubeConfigRequest": CreateInstanceAdminKubeConfigRequest,
+        "CreateInstanceAdminKubeConfigRequest.Credential": CreateInstanceAdminKubeConfigRequest.Credential,
         "CreateInstanceAdminKubeConfigResponse": CreateInstanceAdminKubeConfigResponse,
         "GetInstanceFailoverRequest": GetInstanceFailoverRequest,
         "GetInstanceFailoverResponse": GetInstanceFailoverResponse,

@@ -186,7 +186,7 @@ class Identity(Message[_IdentityFields]):
         name: str
         groups: list[str]
 
-_TokenFields: TypeAlias = Literal["id", "hash", "user", "limited_to", "expires_at"]
+_TokenFields: TypeAlias = Literal["id", "hash", "user", "limited_to", "expires_at", "instance"]
 
 class Token(Message[_TokenFields]):
     """
@@ -225,9 +225,15 @@ class Token(Message[_TokenFields]):
             ```proto
             int64 expires_at = 5;
             ```
+        instance:
+            The only instance that it is good for, and there for the native API only. Empty: it is for everything.
+
+            ```proto
+            string instance = 6;
+            ```
     """
 
-    __slots__ = ("id", "hash", "user", "limited_to", "expires_at")
+    __slots__ = ("id", "hash", "user", "limited_to", "expires_at", "instance")
 
     if TYPE_CHECKING:
 
@@ -239,6 +245,7 @@ class Token(Message[_TokenFields]):
             user: str = "",
             limited_to: list[str] | None = None,
             expires_at: int = 0,
+            instance: str = "",
         ) -> None:
             pass
 
@@ -246,6 +253,112 @@ class Token(Message[_TokenFields]):
         hash: bytes
         user: str
         limited_to: list[str]
+        expires_at: int
+        instance: str
+
+_IssueInstanceTokenRequestFields: TypeAlias = Literal["user", "instance", "name", "seconds", "asked_with"]
+
+class IssueInstanceTokenRequest(Message[_IssueInstanceTokenRequestFields]):
+    """
+    A token to issue.
+
+    ```proto
+    message kairship.internal.v1.IssueInstanceTokenRequest
+    ```
+
+    Attributes:
+        user:
+            Whose it will be.
+
+            ```proto
+            string user = 1;
+            ```
+        instance:
+            ```proto
+            string instance = 2;
+            ```
+        name:
+            What it is for, in words.
+
+            ```proto
+            string name = 3;
+            ```
+        seconds:
+            ```proto
+            int64 seconds = 4;
+            ```
+        asked_with:
+            The access token that its owner has asked with; empty if they were signed in. The new one may do no more than
+            that, lasts no longer, and is revoked with it.
+
+            ```proto
+            string asked_with = 5;
+            ```
+    """
+
+    __slots__ = ("user", "instance", "name", "seconds", "asked_with")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            user: str = "",
+            instance: str = "",
+            name: str = "",
+            seconds: int = 0,
+            asked_with: str = "",
+        ) -> None:
+            pass
+
+        user: str
+        instance: str
+        name: str
+        seconds: int
+        asked_with: str
+
+_IssueInstanceTokenResponseFields: TypeAlias = Literal["id", "token", "expires_at"]
+
+class IssueInstanceTokenResponse(Message[_IssueInstanceTokenResponseFields]):
+    """
+    A token, for the only time.
+
+    ```proto
+    message kairship.internal.v1.IssueInstanceTokenResponse
+    ```
+
+    Attributes:
+        id:
+            ```proto
+            string id = 1;
+            ```
+        token:
+            ```proto
+            string token = 2;
+            ```
+        expires_at:
+            In seconds since 1970.
+
+            ```proto
+            int64 expires_at = 3;
+            ```
+    """
+
+    __slots__ = ("id", "token", "expires_at")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            id: str = "",
+            token: str = "",
+            expires_at: int = 0,
+        ) -> None:
+            pass
+
+        id: str
+        token: str
         expires_at: int
 
 _LookUpTokenRequestFields: TypeAlias = Literal["hash"]
@@ -390,7 +503,7 @@ class TokenUse(Message[_TokenUseFields]):
 
 
 _DESC = file_desc(
-    b'\n$kairship/internal/v1/directory.proto\x12\x14kairship.internal.v1\x1a\x1bgoogle/protobuf/empty.proto"+\n\rFollowRequest\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision"\xce\x02\n\x0eFollowResponse\x12\x14\n\x05reset\x18\x01 \x01(\x08R\x05reset\x12\x1a\n\x08complete\x18\x02 \x01(\x08R\x08complete\x12\x1a\n\x08revision\x18\t \x01(\x03R\x08revision\x12>\n\nidentities\x18\x03 \x03(\x0b2\x1e.kairship.internal.v1.IdentityR\nidentities\x123\n\x06tokens\x18\x04 \x03(\x0b2\x1b.kairship.internal.v1.TokenR\x06tokens\x12\x1d\n\ngone_users\x18\x05 \x03(\tR\tgoneUsers\x12\x1f\n\x0bgone_tokens\x18\x06 \x03(\tR\ngoneTokens\x12%\n\x0eended_sessions\x18\x07 \x03(\tR\rendedSessions\x12\x12\n\x04keys\x18\x08 \x01(\tR\x04keys"F\n\x08Identity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n\x06groups\x18\x03 \x03(\tR\x06groups"}\n\x05Token\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04hash\x18\x02 \x01(\x0cR\x04hash\x12\x12\n\x04user\x18\x03 \x01(\tR\x04user\x12\x1d\n\nlimited_to\x18\x04 \x03(\tR\tlimitedTo\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt"(\n\x12LookUpTokenRequest\x12\x12\n\x04hash\x18\x01 \x01(\x0cR\x04hash"~\n\x13LookUpTokenResponse\x121\n\x05token\x18\x01 \x01(\x0b2\x1b.kairship.internal.v1.TokenR\x05token\x124\n\x05owner\x18\x02 \x01(\x0b2\x1e.kairship.internal.v1.IdentityR\x05owner"J\n\x14NoteTokenUsesRequest\x122\n\x04uses\x18\x01 \x03(\x0b2\x1e.kairship.internal.v1.TokenUseR\x04uses"*\n\x08TokenUse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n\x02at\x18\x02 \x01(\x03R\x02at2\x9b\x02\n\tDirectory\x12U\n\x06Follow\x12#.kairship.internal.v1.FollowRequest\x1a$.kairship.internal.v1.FollowResponse0\x01\x12b\n\x0bLookUpToken\x12(.kairship.internal.v1.LookUpTokenRequest\x1a).kairship.internal.v1.LookUpTokenResponse\x12S\n\rNoteTokenUses\x12*.kairship.internal.v1.NoteTokenUsesRequest\x1a\x16.google.protobuf.Emptyb\x06proto3',
+    b'\n$kairship/internal/v1/directory.proto\x12\x14kairship.internal.v1\x1a\x1bgoogle/protobuf/empty.proto"+\n\rFollowRequest\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision"\xce\x02\n\x0eFollowResponse\x12\x14\n\x05reset\x18\x01 \x01(\x08R\x05reset\x12\x1a\n\x08complete\x18\x02 \x01(\x08R\x08complete\x12\x1a\n\x08revision\x18\t \x01(\x03R\x08revision\x12>\n\nidentities\x18\x03 \x03(\x0b2\x1e.kairship.internal.v1.IdentityR\nidentities\x123\n\x06tokens\x18\x04 \x03(\x0b2\x1b.kairship.internal.v1.TokenR\x06tokens\x12\x1d\n\ngone_users\x18\x05 \x03(\tR\tgoneUsers\x12\x1f\n\x0bgone_tokens\x18\x06 \x03(\tR\ngoneTokens\x12%\n\x0eended_sessions\x18\x07 \x03(\tR\rendedSessions\x12\x12\n\x04keys\x18\x08 \x01(\tR\x04keys"F\n\x08Identity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n\x06groups\x18\x03 \x03(\tR\x06groups"\x99\x01\n\x05Token\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04hash\x18\x02 \x01(\x0cR\x04hash\x12\x12\n\x04user\x18\x03 \x01(\tR\x04user\x12\x1d\n\nlimited_to\x18\x04 \x03(\tR\tlimitedTo\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt\x12\x1a\n\x08instance\x18\x06 \x01(\tR\x08instance"\x98\x01\n\x19IssueInstanceTokenRequest\x12\x12\n\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n\x07seconds\x18\x04 \x01(\x03R\x07seconds\x12\x1d\n\nasked_with\x18\x05 \x01(\tR\taskedWith"f\n\x1aIssueInstanceTokenResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n\x05token\x18\x02 \x01(\tR\x05tokenB\x03\x80\x01\x01\x12\x1d\n\nexpires_at\x18\x03 \x01(\x03R\texpiresAt"(\n\x12LookUpTokenRequest\x12\x12\n\x04hash\x18\x01 \x01(\x0cR\x04hash"~\n\x13LookUpTokenResponse\x121\n\x05token\x18\x01 \x01(\x0b2\x1b.kairship.internal.v1.TokenR\x05token\x124\n\x05owner\x18\x02 \x01(\x0b2\x1e.kairship.internal.v1.IdentityR\x05owner"J\n\x14NoteTokenUsesRequest\x122\n\x04uses\x18\x01 \x03(\x0b2\x1e.kairship.internal.v1.TokenUseR\x04uses"*\n\x08TokenUse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n\x02at\x18\x02 \x01(\x03R\x02at2\x94\x03\n\tDirectory\x12U\n\x06Follow\x12#.kairship.internal.v1.FollowRequest\x1a$.kairship.internal.v1.FollowResponse0\x01\x12b\n\x0bLookUpToken\x12(.kairship.internal.v1.LookUpTokenRequest\x1a).kairship.internal.v1.LookUpTokenResponse\x12w\n\x12IssueInstanceToken\x12/.kairship.internal.v1.IssueInstanceTokenRequest\x1a0.kairship.internal.v1.IssueInstanceTokenResponse\x12S\n\rNoteTokenUses\x12*.kairship.internal.v1.NoteTokenUsesRequest\x1a\x16.google.protobuf.Emptyb\x06proto3',
     [
         empty_pb.desc(),
     ],
@@ -399,6 +512,8 @@ _DESC = file_desc(
         "FollowResponse": FollowResponse,
         "Identity": Identity,
         "Token": Token,
+        "IssueInstanceTokenRequest": IssueInstanceTokenRequest,
+        "IssueInstanceTokenResponse": IssueInstanceTokenResponse,
         "LookUpTokenRequest": LookUpTokenRequest,
         "LookUpTokenResponse": LookUpTokenResponse,
         "NoteTokenUsesRequest": NoteTokenUsesRequest,

@@ -1,0 +1,3 @@
+module kairship.io/benchmarks/relay
+
+go 1.26.0

@@ -1,0 +1,133 @@
+"""A member's credential changes where we may not restart Karmada: its owner is asked to, and nobody is cut off before.
+
+Karmada v1.18 watches its members with the tokens that it began with. An adopted Karmada elects leaders, as installed
+ones do: by that it is seen that another process has taken over.
+"""
+
+import asyncio
+import base64
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+import pytest
+from support.instances import OwnInstance, own_instance
+from support.managed import ManagedInstance, World, is_now, leading
+from support.member_clusters import MemberCluster, member_cluster
+from support.waiting import eventually
+
+from kairship.controlplane import ControlPlane, PlaneKind, karmada
+from kairship.instances.account_tokens import issue_token
+from kairship.kube import Client, Connection, Unauthorized, kinds
+from kairship.resources import NAMESPACE, Condition, InstanceCondition, MembershipCondition, find_condition
+
+CONTROLLER_MANAGER = karmada.CONTROLLER_MANAGER
+
+
+@pytest.fixture(scope="module")
+def foreign(world: World) -> Iterator[OwnInstance]:
+    """A Karmada that somebody else runs, whose controllers elect a leader."""
+    with own_instance(world.plane, world.engine) as instance:
+        asyncio.run(elect_leaders(instance))
+        yield instance
+
+
+async def elect_leaders(instance: OwnInstance) -> None:
+    settings = instance.desired().settings
+    ports = await instance.supervisor.allocate_ports(instance.uid, karmada.port_names(settings))
+    plane = ControlPlane(PlaneKind.INSTANCE, instance.name, instance.uid, instance.directory, ports)
+    name = plane.process(CONTROLLER_MANAGER)
+    [spec] = [each for each in karmada.processes(plane, instance.engine, settings) if each.name == name]
+    argv = tuple("--leader-elect=true" if each == "--leader-elect=false" else each for each in spec.argv)
+    assert argv != spec.argv
+    await instance.supervisor.put(msgspec.structs.replace(spec, argv=argv))
+    await instance.supervisor.wait_ready(name, timeout=60.0)
+
+
+@pytest.fixture(scope="module")
+def member(world: World) -> Iterator[MemberCluster]:
+    with member_cluster(world.plane, world.engine) as member:
+        yield member
+
+
+@pytest.fixture
+async def adopted(managed: ManagedInstance, foreign: OwnInstance) -> AsyncIterator[ManagedInstance]:
+    async with Client(managed.world.connection) as client, leading(managed.world):
+        managed.client = client
+        kubeconfig = (await foreign.driver.connection(foreign.uid)).to_kubeconfig(name="foreign").decode()
+        secret = {"metadata": {"name": "foreign"}, "stringData": {"kubeconfig": kubeconfig}}
+        await client.create(kinds.SECRETS, secret, namespace=NAMESPACE)
+        await managed.create(driver="external", kubeconfigSecret={"name": "foreign"})
+        await managed.until(is_now(InstanceCondition.REACHABLE, "True"))
+        yield managed
+
+
+async def another_credential(member: MemberCluster) -> Connection:
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    async with member.client() as client:
+        await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+        subjects = [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]
+        binding = {"metadata": {"name": name}, "roleRef": role, "subjects": subjects}
+        await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+        issued = await issue_token(client, namespace="default", account=name, seconds=3600, timeout=10.0)
+    return msgspec.structs.replace(member.connection, client_cert=None, client_key=None, token=issued.token)
+
+
+async def token_of_karmada(adopted: ManagedInstance, member: MemberCluster) -> str:
+    async with await adopted.inside() as inside:
+        secret = await inside.get(kinds.SECRETS, member.name, namespace="karmada-cluster")
+    return base64.b64decode(secret["data"]["token"]).decode()
+
+
+async def is_accepted(member: MemberCluster, token: str) -> bool:
+    connection = msgspec.structs.replace(member.connection, client_cert=None, client_key=None, token=token)
+    async with Client(connection) as client:
+        try:
+            await client.get(kinds.NAMESPACES, "kube-system")
+        except Unauthorized:
+            return False
+    return True
+
+
+async def restart_required(adopted: ManagedInstance, member: MemberCluster) -> Condition | None:
+    conditions = (await member.membership(adopted.client)).status.conditions
+    return find_condition(conditions, MembershipCondition.RESTART_REQUIRED)
+
+
+@pytest.mark.timeout(300)
+async def test_both_tokens_are_valid_until_the_owner_has_restarted_what_holds_the_old_one(
+    adopted: ManagedInstance, foreign: OwnInstance, member: MemberCluster
+) -> None:
+    client = adopted.client
+    await member.register(client)
+    await member.join(client, adopted.name)
+    await member.until_joined(client)
+    old = await token_of_karmada(adopted, member)
+
+    await member.open(client, await another_credential(member))
+
+    async def required() -> bool:
+        found = await restart_required(adopted, member)
+        return found is not None and found.status == "True"
+
+    await eventually(required, "the wish for a restart", timeout=60.0)
+    found = await restart_required(adopted, member)
+    assert found is not None
+    assert f"restart {CONTROLLER_MANAGER}" in found.message
+    assert adopted.name in found.message
+    new = await token_of_karmada(adopted, member)
+    assert new != old
+    assert await is_accepted(member, new)
+    assert await is_accepted(member, old)
+
+    await foreign.supervisor.restart(f"{foreign.group}/{CONTROLLER_MANAGER}")
+
+    async def settled() -> bool:
+        return await restart_required(adopted, member) is None and not await is_accepted(member, old)
+
+    # The next process leads when the lease of the last has run out.
+    await eventually(settled, "the end of the old token", timeout=90.0)
+    assert await token_of_karmada(adopted, member) == new
+    assert await is_accepted(member, new)
+    await member.until_joined(client)

@@ -1,0 +1,117 @@
+"""Programs in Go that judge what is served, each a folder of `tests` with a module of its own.
+
+    informer    client-go's informer of one kind
+    clients     what people write with client-go and controller-runtime
+    argocd      Argo CD's cluster cache
+
+They are built once per version of their sources, into the cache of the engine, by `python -m support.go_programs`:
+compiling client-go takes longer than a test may wait.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kairship.engine.cache import Cache
+from kairship.engine.pins import BUILD_FLAGS, Catalogue
+
+PROGRAMS = ("informer", "clients", "argocd")
+_TESTS = Path(__file__).parent.parent
+_BUILD_TIMEOUT = 900.0
+
+
+def build(program: str) -> Path:
+    cache, sources = Cache.default(), _TESTS / program
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources.iterdir()))).hexdigest()[:16]
+    binary = cache.root / "tests" / f"{program}-{digest}"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    with (binary.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not binary.exists():
+            partial = binary.with_suffix(".partial")
+            # The flags and tags of the engine's own build: what it has compiled is not compiled again.
+            tags = ",".join(Catalogue.load().find("kube-apiserver").pinned.module.tags)
+            command = [_go(cache), "build", *BUILD_FLAGS, "-tags", tags, "-o", str(partial), "."]
+            environment = {**os.environ, "CGO_ENABLED": "0"}
+            subprocess.run(command, cwd=sources, env=environment, check=True, timeout=_BUILD_TIMEOUT)
+            partial.rename(binary)
+    return binary
+
+
+def _go(cache: Cache) -> str:
+    found = shutil.which("go") or next(map(str, cache.toolchain.glob("go-*/go/bin/go")), None)
+    assert found is not None, "no Go: `kairship engine build` installs one"
+    return found
+
+
+class Program:
+    """A running one. `told` is everything it has said so far, a JSON object per line."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self._news = asyncio.Condition()
+        self.told: list[dict[str, Any]] = []
+
+    async def read(self) -> None:
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            async with self._news:
+                self.told.append(msgspec.json.decode(line))
+                self._news.notify_all()
+
+    async def until(self, event: str, *, after: int = 0, timeout: float = 60.0) -> dict[str, Any]:
+        """The first thing told of an event, among those after so many."""
+
+        def found() -> dict[str, Any] | None:
+            return next((one for one in self.told[after:] if one["event"] == event), None)
+
+        async with asyncio.timeout(timeout), self._news:
+            await self._news.wait_for(lambda: found() is not None)
+        return found() or {}
+
+    async def state(self) -> dict[str, Any]:
+        """What it has in its caches now."""
+        assert self.process.stdin is not None
+        asked = len(self.told)
+        self.process.stdin.write(b"state\n")
+        return await self.until("state", after=asked)
+
+    async def until_state(self, holds: Callable[[dict[str, Any]], bool], *, timeout: float = 30.0) -> None:
+        async with asyncio.timeout(timeout):
+            while not holds(await self.state()):  # noqa: ASYNC110 - it tells only when it is asked
+                await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def running(binary: Path, *arguments: str) -> AsyncIterator[Program]:
+    process = await asyncio.create_subprocess_exec(
+        str(binary),
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=64 << 20,
+    )
+    program = Program(process)
+    reading = asyncio.create_task(program.read())
+    try:
+        yield program
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reading
+
+
+if __name__ == "__main__":
+    for each in PROGRAMS:
+        build(each)

@@ -1,0 +1,136 @@
+"""An instance that lies, behind the real proxy: what it is told of a caller, and what of its answers arrives."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import aiohttp
+import pytest
+from support.bindings import World, bind, on
+from support.certificates import Authority
+from support.entrance import Client, running
+from support.native_proxy import leading_to
+from support.scripted_server import Reply, ScriptedServer, reply, scripted_server
+
+from kairship.access import Role
+from kairship.apiserver.audit import Spool
+from kairship.apiserver.browser_sessions import SESSION
+from kairship.kube import Client as KubeClient
+from kairship.kube import Connection
+
+WAY = "/apis/kairship.io/v1alpha1/instances/east"
+OURS = "the-token-of-the-plane"
+HEADERS = {
+    "Cookie": f"{SESSION}=a-session; theirs=1",
+    "X-Remote-User": "admin",
+    "X-Remote-Group": "system:masters",
+    "X-Remote-Extra-Scopes": "all",
+    "X-Forwarded-For": "203.0.113.1",
+    "X-Forwarded-User": "admin",
+    "Forwarded": "for=203.0.113.1",
+    "Proxy-Authorization": "Basic YTpi",
+    "X-Original-Url": "/api/v1/secrets",
+    "Connection": "X-Remote-User, keep-alive",
+}
+
+
+class OneInstance:
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def instance(self, name: str) -> KubeClient:
+        return self._client
+
+
+@asynccontextmanager
+async def lying(folder: Path, *script: Reply) -> AsyncIterator[tuple[Client, ScriptedServer]]:
+    world, authority = World(bind("ann", Role.ADMIN, on("east"))), Authority()
+    async with (
+        scripted_server(*script, tls=authority.issue().server_context()) as server,
+        KubeClient(Connection(server.url, ca=authority.certificate, token=OURS)) as there,
+    ):
+        with closing(Spool(folder / "audit")) as spool:
+            behind = leading_to(OneInstance(there), world, spool)
+            writing = asyncio.create_task(spool.run())
+            async with running(world=world, behind=behind) as entrance:
+                yield entrance.client.named("ann"), server
+            writing.cancel()
+
+
+async def ask(client: Client, path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+    async with client.rest.get(f"{WAY}{path}", headers=client.headers | dict(headers), allow_redirects=False) as answer:
+        return answer.status, answer.headers, await answer.read()
+
+
+@pytest.mark.parametrize("way", ["/proxy", "/clusters/oregon/proxy"])
+async def test_nothing_that_a_caller_showed_goes_on(tmp_path: Path, way: str) -> None:
+    async with lying(tmp_path, reply({"kind": "ConfigMapList"})) as (client, server):
+        status, _, _ = await ask(client, f"{way}/api/v1/configmaps", HEADERS)
+        assert status == 200
+        [arrived] = server.requests
+    names = {name.lower() for name in arrived.headers}
+    assert not names & {name.lower() for name in HEADERS if name != "Connection"}
+    assert [value for name, values in arrived.headers.items() for value in values if "ann" in value] == [
+        "kairship:user:ann"
+    ]
+    assert [values for name, values in arrived.headers.items() if name.lower() == "authorization"] == [
+        [f"Bearer {OURS}"]
+    ]
+    assert "remote" not in str(arrived.headers).lower()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 300, 305])
+async def test_a_redirect_is_neither_followed_nor_passed_on(tmp_path: Path, status: int) -> None:
+    elsewhere = {"Location": "https://198.51.100.1/", "Set-Cookie": "x=1"}
+    async with lying(tmp_path, reply(b"", status=status, headers=elsewhere)) as (client, server):
+        told, headers, _ = await ask(client, "/proxy/api/v1/configmaps", {})
+        assert (told, len(server.requests)) == (503, 1)
+    assert "Location" not in headers
+    assert "Set-Cookie" not in headers
+
+
+async def test_what_an_instance_says_to_browsers_is_not_passed_on(tmp_path: Path) -> None:
+    said = {
+        "Set-Cookie": f"{SESSION}=theirs",
+        "Location": "https://198.51.100.1/",
+        "Access-Control-Allow-Origin": "*",
+        "WWW-Authenticate": "Basic",
+        "Refresh": "0; url=https://198.51.100.1/",
+        "Clear-Site-Data": '"*"',
+        "Content-Type": "application/json",
+    }
+    async with lying(tmp_path, reply({"kind": "ConfigMapList"}, headers=said)) as (client, _):
+        status, headers, _ = await ask(client, "/proxy/api/v1/configmaps", {})
+    assert status == 200
+    assert not {name.lower() for name in headers} & {name.lower() for name in said if name != "Content-Type"}
+
+
+async def test_a_reply_that_breaks_off_is_broken_off(tmp_path: Path) -> None:
+    async with lying(tmp_path, reply(b"x" * 1000, cut=100, then="close")) as (client, _):
+        with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ClientConnectionError)):
+            await ask(client, "/proxy/api/v1/configmaps", {})
+
+
+@pytest.mark.parametrize("answer", [(302, {"Location": "https://198.51.100.1/"}), (200, {}), (403, {})])
+async def test_an_upgrade_that_is_not_one_ends_there(tmp_path: Path, answer: tuple[int, dict[str, str]]) -> None:
+    """Whatever comes instead of 101, no bytes of the caller reach that connection any more."""
+    status, headers = answer
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol": "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.YW5u",
+    }
+    script = (reply(b"{}", status=status, headers=headers), reply({"kind": "ConfigMapList"}))
+    async with lying(tmp_path, *script) as (client, server):
+        told, back, _ = await ask(client, "/proxy/api/v1/namespaces/shop/pods/web/exec?command=id", upgrade)
+        assert told == (status if status == 403 else 503 if status == 302 else told)
+        assert told != 101
+        assert "Location" not in back
+        assert "bearer" not in str(server.requests[0].headers).lower().replace("bearer the-token-of-the-plane", "")
+        # The next request on the same connection is one of ours, and judged as one.
+        again, _, _ = await ask(client, "/proxy/apis/work.karmada.io/v1alpha1/works", {})
+        assert again == 403
+        assert len(server.requests) == 1
