@@ -93,8 +93,8 @@ async def assert_same(through: Client, direct: Client, path: str, original: str 
 
 
 def _difference(mine: Any, theirs: Any) -> str:
-    texts = (msgspec.json.format(msgspec.json.encode(each)).decode().splitlines() for each in (mine, theirs))
-    return "\n".join(difflib.unified_diff(*texts, "from the index", "from the cluster", n=1, lineterm=""))
+    ours, original = (msgspec.json.format(msgspec.json.encode(each)).decode().splitlines() for each in (mine, theirs))
+    return "\n".join(difflib.unified_diff(ours, original, "from the index", "from the cluster", n=1, lineterm=""))
 
 
 def _comparable(reply: RawResponse) -> Any:
