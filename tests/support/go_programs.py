@@ -33,6 +33,8 @@ def build(program: str) -> Path:
     cache, sources = Cache.default(), _TESTS / program
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources.iterdir()))).hexdigest()[:16]
     binary = cache.root / "tests" / f"{program}-{digest}"
+    if binary.exists():
+        return binary  # without waiting for somebody who builds another
     binary.parent.mkdir(parents=True, exist_ok=True)
     with (binary.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
