@@ -36,7 +36,7 @@ def build(program: str) -> Path:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:16]
     binary = cache.root / "tests" / f"{program}-{digest}"
     binary.parent.mkdir(parents=True, exist_ok=True)
-    with (binary.parent / ".lock").open("w") as lock:
+    with (binary.parent / f".{program}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
             partial = binary.with_suffix(".partial")
