@@ -113,7 +113,7 @@ def _comparable(reply: RawResponse) -> Any:
 def furniture(home: str) -> list[tuple[str, dict[str, Any]]]:
     """One of each kind that is printed here, with as much in it as its row shows."""
     selector = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["2", "1"]}]}
-    pod = {
+    pod: dict[str, Any] = {
         "metadata": {"labels": {"app": "x", "b": "1"}},
         "spec": {
             "nodeSelector": {"disk": "fast"},
@@ -304,7 +304,7 @@ async def test_rights_are_those_of_the_instance(plane: EmbeddedPlane, direct: Cl
                 (member, inside(member, team)),
                 (handmade, inside(handmade)),
             ):
-                token = person.client.token
+                token = person.client.headers["Authorization"].removeprefix("Bearer ")
                 async with Client(await connection_of(plane, token=token)) as through:
                     await _arrived(direct.impersonating(identity), home, other, person is handmade)
                     for path in paths(home, other):

@@ -22,8 +22,11 @@ from kairship.index import (
     PageTokens,
     Partition,
     PassThrough,
+    Query,
     ReadRequest,
+    Scope,
     parse_fields,
+    plan,
 )
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
 from kairship.kpanda.collector import ClusterStores, Collector, CollectorSettings
@@ -82,8 +85,10 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def collecting(place: Place, **clusters: Connection) -> AsyncIterator[Collector]:
-    async with Collector(place.open_stores, clock=SystemClock(), settings=FAST) as collector:
+async def collecting(
+    place: Place, settings: CollectorSettings = FAST, **clusters: Connection
+) -> AsyncIterator[Collector]:
+    async with Collector(place.open_stores, clock=SystemClock(), settings=settings) as collector:
         for cluster, connection in clusters.items():
             collector.follow(cluster, lambda connection=connection: Client(connection, timeout=5))  # type: ignore[misc]
         yield collector
@@ -195,6 +200,25 @@ async def test_no_secret_is_on_disk_and_events_are_apart(kube: Kube, namespace: 
     for file in place.root.rglob("*"):
         content = file.read_bytes() if file.is_file() else b""
         assert not any(form in content for form in encoded), file
+
+
+async def test_events_are_kept_for_their_time(kube: Kube, namespace: str, place: Place) -> None:
+    """Whether the cluster still has them or not."""
+    settings = msgspec.structs.replace(FAST, events_kept=6.0)
+    mine = plan(Query(scopes=(Scope("it"),), kinds=frozenset(("events",)), namespace=namespace))
+    async with collecting(place, settings, it=kube.connection), Client(kube.connection) as client:
+        async with asyncio.timeout(40):
+            while not live(await place.partition("it", "events", index=place.events)):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": "p", "namespace": namespace}}
+        await client.create(kinds.EVENTS, event, namespace=namespace)
+        for wanted in ([f"{namespace}/e"], []):
+            async with asyncio.timeout(20):
+                while True:
+                    if [row.key for row in await place.events.page(mine)] == wanted:
+                        break
+                    await asyncio.sleep(0.05)
+        assert len((await client.list(kinds.EVENTS, namespace=namespace)).items) == 1
 
 
 async def test_a_dead_cluster_holds_up_no_other(kube: Kube, place: Place) -> None:

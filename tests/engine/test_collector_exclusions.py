@@ -21,11 +21,13 @@ from kairship.index import (
     PageTokens,
     Partition,
     PassThrough,
+    Query,
     ReadRequest,
     Scope,
     Search,
     Splicer,
     WatchRequest,
+    plan,
 )
 from kairship.kpanda.collector import ClusterStores, Collector, CollectorSettings
 from kairship.kube import Client, Connection, kinds
@@ -106,7 +108,9 @@ async def collecting(
     async with Collector(open_stores, clock=SystemClock(), settings=settings) as collector:
         collector.follow("it", lambda: Client(connection))
         async with asyncio.timeout(40):
-            while "configmaps" in (problems := collector.problems("it")) or "*" in problems:  # noqa: ASYNC110
+            while True:
+                if any(each.resource == kinds.CONFIGMAPS and not each.problem for each in collector.followers("it")):
+                    break
                 await asyncio.sleep(0.05)
         yield
 
@@ -200,11 +204,12 @@ async def test_what_was_collected_goes_at_once_also_while_the_cluster_is_away(
         await client.create(kinds.CONFIGMAPS, {"metadata": {"name": "it"}}, namespace=place)
     async with collecting(kube.connection, store):
         assert f"{place}/it" in await keys(store.index, cluster="it", namespace=place)
+    everything = plan(Query(scopes=(Scope("it"),), namespace=place))
     away = msgspec.structs.replace(kube.connection, server="https://127.0.0.1:9")
     following = asyncio.create_task(_until_cancelled(away, store, place))
     try:
         async with asyncio.timeout(20):
-            while await keys(store.index, cluster="it", kinds=None, namespace=place):  # noqa: ASYNC110
+            while await store.index.page(everything):  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.05)
     finally:
         following.cancel()

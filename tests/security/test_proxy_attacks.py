@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import ssl
 import uuid
 from collections.abc import AsyncIterator
@@ -26,6 +27,7 @@ DEMO = f"{BASE}/instances/demo"
 WAYS = (f"{DEMO}/proxy", f"{DEMO}/clusters/{MEMBER}/proxy")
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+ANSWER = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 VALUE = "the value that nobody may see"
 UPGRADE = {
     "Connection": "Upgrade",
@@ -120,24 +122,21 @@ async def test_a_group_with_a_name_of_kubernetes_is_only_a_group(scene: Scene) -
     assert all(group.startswith("kairship:group:") or group == "system:authenticated" for group in groups)
 
 
-async def exchange(scene: Scene, request: bytes) -> list[int]:
-    """What a connection answers to bytes, by status, until it is closed or says nothing more."""
+async def exchange(scene: Scene, request: bytes, *, most: int = 1) -> list[int]:
+    """What a connection answers to bytes, by status: so many answers, or fewer if it is closed before."""
     context = ssl.create_default_context(cafile=scene.ca)
     reader, writer = await asyncio.open_connection(
         scene.server.host, scene.server.port, ssl=context, server_hostname="127.0.0.1"
     )
-    found = []
+    received = b""
     try:
         writer.write(request)
-        async with asyncio.timeout(10):
-            while line := await reader.readline():
-                if line.startswith(b"HTTP/1.1 "):
-                    found.append(int(line.split()[1]))
-                elif b"HTTP/1.1 " in line:
-                    found.append(int(line.partition(b"HTTP/1.1 ")[2].split()[0]))
+        async with asyncio.timeout(20):
+            while len(ANSWER.findall(received)) < most and (data := await reader.read(65536)):
+                received += data
     finally:
         writer.transport.abort()
-    return found
+    return [int(status) for status in ANSWER.findall(received)]
 
 
 def raw(path: str, person: Person | None, headers: dict[str, str] | None = None, *, method: str = "GET") -> bytes:
@@ -265,8 +264,8 @@ async def test_what_would_lead_further_nobody_gets(scene: Scene, way: str, metho
 async def test_terminals_are_not_for_viewers_by_whatever_method(scene: Scene, way: str, part: str) -> None:
     path = f"{way}/api/v1/namespaces/default/pods/web/{part}"
     for method, headers in (("GET", UPGRADE), ("GET", {}), ("POST", UPGRADE), ("POST", {"Upgrade": "SPDY/3.1"})):
-        status = (await exchange(scene, raw(path, scene.viewer, {"Content-Length": "0", **headers}, method=method)))[:1]
-        assert status == [403], (method, headers)
+        asked = raw(path, scene.viewer, {"Content-Length": "0", **headers}, method=method)
+        assert await exchange(scene, asked) == [403], (method, headers)
 
 
 async def answered(scene: Scene, path: str, *, headers: dict[str, str], person: Person | None = None) -> Reply:
@@ -292,7 +291,7 @@ async def test_a_credential_is_shown_in_its_header_and_nowhere_else(scene: Scene
         {"Authorization": f"Basic {base64.b64encode(f'admin:{token}'.encode()).decode()}"},
         {"Cookie": f"token={token}"},
     ):
-        assert (await exchange(scene, raw(exec_, None, headers)))[:1] == [401], headers
+        assert await exchange(scene, raw(exec_, None, headers)) == [401], headers
 
 
 async def test_what_follows_a_refused_upgrade_is_a_request_of_its_own(scene: Scene) -> None:
@@ -300,7 +299,7 @@ async def test_what_follows_a_refused_upgrade_is_a_request_of_its_own(scene: Sce
     smuggled = raw(f"{DEMO}/proxy/api/v1/namespaces/{scene.namespace}/secrets/secret", None, {"Connection": "close"})
     exec_ = f"{DEMO}/proxy/api/v1/namespaces/default/pods/no-such-pod/exec?command=id&stdout=true"
     for person, refused in ((scene.viewer, 403), (scene.editor, 404)):
-        found = await exchange(scene, raw(exec_, person, UPGRADE) + smuggled)
+        found = await exchange(scene, raw(exec_, person, UPGRADE) + smuggled, most=2)
         assert found[0] == refused
         assert found[1:] in ([], [401], [400]), found  # it may also be closed
 
@@ -310,6 +309,7 @@ async def test_what_follows_a_refused_upgrade_is_a_request_of_its_own(scene: Sce
     [
         {"Transfer-Encoding": "chunked", "Content-Length": "4"},
         {"Content-Length": "4, 40"},
+        {"Content-Length": "4\r\nContent-Length: 40"},
         {"Transfer-Encoding": "chunked, identity"},
         {"Transfer-Encoding": "xchunked"},
         {"Content-Length": "-1"},
@@ -320,9 +320,8 @@ async def test_a_body_has_one_length(scene: Scene, headers: dict[str, str]) -> N
     """What two servers would cut differently is cut by neither."""
     path = f"{DEMO}/proxy/api/v1/namespaces/default/configmaps"
     smuggled = raw(f"{DEMO}/proxy/api/v1/namespaces/{scene.namespace}/secrets/secret", None, {"Connection": "close"})
-    found = await exchange(scene, raw(path, scene.editor, headers, method="POST") + b"0\r\n\r\n" + smuggled)
-    assert found[0] == 400
-    assert 200 not in found
+    found = await exchange(scene, raw(path, scene.editor, headers, method="POST") + b"0\r\n\r\n" + smuggled, most=2)
+    assert found == [400]
 
 
 async def test_one_instance_is_not_reached_through_another(scene: Scene) -> None:

@@ -23,6 +23,7 @@ from .condition import Condition, ConditionStatus, ConditionType, find_condition
 from .definition import Definition
 from .documented import Documented, Writer
 from .fields import CustomResource, Fields, ObjectMeta, OwnerReference, StatusPatch, status_patch
+from .finding import Finding
 from .instance import INSTANCES, RESERVED_NAME, DriverName, Instance, InstanceSpec
 from .instance_conditions import InstanceCondition, InstanceReason
 from .instance_status import InstanceState, InstanceStatus, Operation
@@ -85,6 +86,7 @@ __all__ = [
     "Documented",
     "DriverName",
     "Fields",
+    "Finding",
     "Instance",
     "InstanceCondition",
     "InstanceReason",

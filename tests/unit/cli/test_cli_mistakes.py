@@ -198,3 +198,13 @@ def test_what_is_no_network_is_said_at_once(shell: Shell, tmp_path: Path, option
     typed = shell("apiserver", *needed, *behind, option, "10.0.0.1/8")
     assert typed.code != 0
     assert option in typed.err
+
+
+@pytest.mark.parametrize("name", ["Kube-System", "a/b", "karmada-es-*", ""])
+def test_what_is_no_namespace_cannot_be_excluded(shell: Shell, tmp_path: Path, name: str) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch()
+    certificate = ("--tls-cert", str(kubeconfig), "--tls-key", str(kubeconfig))
+    typed = shell("kpanda", "--kubeconfig", str(kubeconfig), *certificate, "--exclude-namespace", name)
+    assert typed.code == 2
+    assert "--exclude-namespace" in typed.err

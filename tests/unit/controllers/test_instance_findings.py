@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kairship.controllers.status_sync.findings import COMPONENTS, Finding, findings, readiness, state_of
+from kairship.controllers.status_sync.findings import COMPONENTS, findings, readiness, state_of
 from kairship.controllers.status_sync.observation import Member, Observation, Unasked
 from kairship.controlplane import karmada
 from kairship.instances.drivers import ComponentHealth
@@ -13,7 +13,9 @@ from kairship.instances.pool_health import Health, Reason, TargetKind
 from kairship.resources import (
     Condition,
     ConditionStatus,
+    ConditionType,
     DriverName,
+    Finding,
     InstanceCondition,
     InstanceReason,
     InstanceSpec,
@@ -46,7 +48,7 @@ def found(
     reached: Reason = Reason.ANSWERS,
     spec: InstanceSpec = SPEC,
     shows_all: bool = True,
-) -> dict[InstanceCondition, Finding]:
+) -> dict[ConditionType, Finding]:
     seen = Observation(reach=reach(reached), components=components, members=members)
     return {finding.kind: finding for finding in findings(seen, spec, shows_all=shows_all)}
 

@@ -3,9 +3,8 @@
 import datetime as dt
 
 from kairship.controllers.status_sync.damping import Damper, Thresholds
-from kairship.controllers.status_sync.findings import Finding
 from kairship.reconcile.testing import FakeClock
-from kairship.resources import Condition, ConditionStatus, InstanceCondition, InstanceReason
+from kairship.resources import Condition, ConditionStatus, Finding, InstanceCondition, InstanceReason
 
 KIND = InstanceCondition.SEARCH_HEALTHY
 WELL = Finding(KIND, "True", InstanceReason.HEALTHY)

@@ -25,6 +25,7 @@ async def assert_refused(writer: Writer) -> None:
         writer.lose(kind),
         writer.forget(kind),
         writer.expire(kind, 2**40),
+        writer.drop_namespaces(["default"]),
         writer.kinds(),
         writer.hear(),
     ):

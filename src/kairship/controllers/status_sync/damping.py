@@ -7,9 +7,8 @@ and so is what somebody decided: that something was switched on or off.
 
 import msgspec
 
-from kairship.controllers.status_sync.findings import Finding
 from kairship.reconcile import Clock
-from kairship.resources import Condition, ConditionStatus, InstanceCondition, InstanceReason
+from kairship.resources import Condition, ConditionStatus, ConditionType, Finding, InstanceReason
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +24,7 @@ class Damper:
     def __init__(self, thresholds: Thresholds, clock: Clock) -> None:
         self._thresholds = thresholds
         self._clock = clock
-        self._doubted: dict[InstanceCondition, tuple[ConditionStatus, float]] = {}
+        self._doubted: dict[ConditionType, tuple[ConditionStatus, float]] = {}
 
     def believes(self, finding: Finding, written: Condition | None) -> bool:
         """Whether `finding` may take the place of what is written."""

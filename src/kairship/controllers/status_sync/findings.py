@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from kairship.controllers.status_sync.observation import Member, Observation, Unasked
 from kairship.controlplane import karmada
 from kairship.instances.drivers import ComponentHealth
 from kairship.instances.pool_health import Health, Reason
 from kairship.resources import (
     Condition,
-    ConditionStatus,
+    Finding,
     InstanceCondition,
     InstanceReason,
     InstanceSpec,
@@ -43,15 +41,6 @@ _REACHED = {
 }
 _TOO_EARLY = frozenset({Reason.CONNECTING, Reason.NOT_READ_YET})
 _NAMED = 10
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """What is the case with one aspect."""
-
-    kind: InstanceCondition
-    status: ConditionStatus
-    reason: InstanceReason
-    message: str = ""
 
 
 def findings(seen: Observation, spec: InstanceSpec, *, shows_all: bool) -> list[Finding]:

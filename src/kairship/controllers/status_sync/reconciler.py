@@ -12,7 +12,7 @@ import msgspec
 from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, ObservedInstance
 from kairship.controllers.inside import Insides
 from kairship.controllers.status_sync.damping import Damper, Thresholds
-from kairship.controllers.status_sync.findings import Finding, findings, readiness, state_of
+from kairship.controllers.status_sync.findings import findings, readiness, state_of
 from kairship.controllers.status_sync.observation import Reach, observe
 from kairship.instances.drivers import Driver
 from kairship.reconcile import (
@@ -33,11 +33,11 @@ from kairship.reconcile import (
 from kairship.resources import (
     Condition,
     DriverName,
+    Finding,
     InstanceCondition,
     InstanceStatus,
     Writer,
     find_condition,
-    set_condition,
     written_by,
 )
 
@@ -129,31 +129,20 @@ class StatusSync:
         self, instance: ObservedInstance, found: list[Finding], damper: Damper, *, kubernetes_version: str
     ) -> InstanceStatus:
         own = conditions = _own_part(instance.status).conditions
+        generation, now = instance.metadata.generation, self._clock.wall()
         for finding in found:
             # Whether an instance can be reached is told by the pool, which has waited long enough already.
             known = finding.kind is InstanceCondition.REACHABLE
             if known or damper.believes(finding, find_condition(conditions, finding.kind)):
-                conditions = self._with(instance, conditions, finding)
+                conditions = finding.among(conditions, generation=generation, now=now)
         deleting = instance.metadata.deletion_timestamp is not None
         foreign = [condition for condition in instance.status.conditions if condition not in own]
-        conditions = self._with(instance, conditions, readiness([*conditions, *foreign], deleting=deleting))
+        ready = readiness([*conditions, *foreign], deleting=deleting)
+        conditions = ready.among(conditions, generation=generation, now=now)
         return InstanceStatus(
             state=state_of([*conditions, *foreign], deleting=deleting),
             conditions=_in_order(conditions),
             kubernetes_version=kubernetes_version,
-        )
-
-    def _with(
-        self, instance: ObservedInstance, conditions: tuple[Condition, ...], finding: Finding
-    ) -> tuple[Condition, ...]:
-        return set_condition(
-            conditions,
-            finding.kind,
-            finding.status,
-            finding.reason,
-            message=finding.message,
-            generation=instance.metadata.generation,
-            now=self._clock.wall(),
         )
 
     def _damper(self, instance: ObservedInstance) -> Damper:

@@ -9,10 +9,9 @@ from kairship.instances.pool_health import Health
 from kairship.kpanda.collector import Progress
 from kairship.kpanda.credentials.renewing import Outlook
 from kairship.kpanda.status import findings
-from kairship.kpanda.status.findings import Finding
 from kairship.kpanda.status.look import Seen
 from kairship.reconcile import Clock
-from kairship.resources import ClusterStatus, Condition, set_condition
+from kairship.resources import ClusterStatus
 from kairship.resources.cluster import ClusterCredentials, ClusterResources, CollectorStatus
 from kairship.rpc.own_kinds import SeenCluster
 
@@ -39,17 +38,18 @@ class Composer:
     ) -> ClusterStatus:
         """The status as it should be; equal to the one that there is if there is nothing to write."""
         before, now = cluster.status, self._clock.wall()
-        deleting = cluster.metadata.deletion_timestamp is not None
+        deleting, generation = cluster.metadata.deletion_timestamp is not None, cluster.metadata.generation
         outlook = self._outlook(cluster.metadata.name)
         valid = findings.credentials(seen, before, duplicate_of=duplicate_of, outlook=outlook, now=now)
         conditions = before.conditions
         for finding in (findings.reachable(health), valid, findings.collected(progress)):
             if finding is not None:
-                conditions = self._with(cluster, conditions, finding)
-        conditions = self._with(cluster, conditions, findings.readiness(conditions, deleting=deleting))
+                conditions = finding.among(conditions, generation=generation, now=now)
+        ready = findings.readiness(conditions, deleting=deleting)
+        conditions = ready.among(conditions, generation=generation, now=now)
         status = msgspec.structs.replace(
             before,
-            observed_generation=cluster.metadata.generation,
+            observed_generation=generation,
             conditions=tuple(sorted(conditions, key=lambda condition: condition.type)),
             endpoint=seen.endpoint or before.endpoint,
         )
@@ -106,17 +106,6 @@ class Composer:
             measured_at=_second(now),
         )
         return msgspec.structs.replace(status, collector=measured)
-
-    def _with(self, cluster: SeenCluster, conditions: tuple[Condition, ...], finding: Finding) -> tuple[Condition, ...]:
-        return set_condition(
-            conditions,
-            finding.kind,
-            finding.status,
-            finding.reason,
-            message=finding.message,
-            generation=cluster.metadata.generation,
-            now=self._clock.wall(),
-        )
 
 
 def _verified(status: ClusterStatus) -> str:

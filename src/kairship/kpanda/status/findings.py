@@ -3,8 +3,6 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from kairship.instances.pool_health import Health, Reason
 from kairship.kpanda.collector import Progress, Stage
 from kairship.kpanda.credentials.renewing import Outlook
@@ -17,7 +15,7 @@ from kairship.resources import (
     ClusterReason,
     ClusterStatus,
     Condition,
-    ConditionStatus,
+    Finding,
     find_condition,
     is_true,
 )
@@ -38,15 +36,6 @@ _COLLECTED: Mapping[Stage, ClusterReason] = {
     Stage.INTERRUPTED: _R.INTERRUPTED,
     Stage.STORE_FAILED: _R.STORE_FAILED,
 }
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """What is the case with one aspect."""
-
-    kind: ClusterCondition
-    status: ConditionStatus
-    reason: ClusterReason
-    message: str = ""
 
 
 def reachable(health: Health) -> Finding:
