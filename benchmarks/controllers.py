@@ -60,9 +60,9 @@ KARMADAS, MEMBERS = 2, 2
 EACH, JOINED = 10, 1
 AT_ONCE = 16
 SETTLING, WINDOW = 10.0, 20.0
-CHANGES = 50
+CHANGES = 40
 APART = 1.2
-PATIENCE = 420.0
+PATIENCE = 300.0
 
 DEPLOYMENT: dict[str, Any] = {
     "selector": {"matchLabels": {"app": "web"}},

@@ -55,6 +55,7 @@ class Pool:
         self._clock = clock
         self._metrics = pool_metrics or PoolMetrics()
         self._settings = settings or PoolSettings()
+        self._turns = asyncio.Semaphore(self._settings.connecting)
         self._instances = Reflector(client, pool_sources.instances(), clock=clock, metrics=metrics, pace=pace)
         self._clusters = Reflector(client, pool_sources.clusters(), clock=clock, metrics=metrics, pace=pace)
         self._secrets = Reflector(client, pool_sources.secrets(), clock=clock, metrics=metrics, pace=pace)
@@ -146,6 +147,7 @@ class Pool:
                 home=self._client,
                 clock=self._clock,
                 settings=self._settings,
+                turns=self._turns,
                 metrics=self._metrics.target(kind, name),
                 tell=self._tell,
             )

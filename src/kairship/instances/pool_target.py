@@ -54,6 +54,9 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Until the next probe of a cluster that answers, for those who have many and whom nobody asks how they are: with
     5 s one that hangs is still seen within 10."""
     probe_timeout: float = 2.0
+    connecting: int = 32
+    """So many targets that do not answer are tried at the same time. With a thousand at once, as at the start, the work
+    of connecting would make all of them too late, and so again and again."""
     retry_interval: float = 0.5
     """Until the next probe while failures are counted."""
     failure_threshold: int = 2
@@ -76,10 +79,11 @@ class Target:
         home: Client,
         clock: Clock,
         settings: PoolSettings,
+        turns: asyncio.Semaphore,
         metrics: TargetMetrics,
         tell: Callable[[Health], None],
     ) -> None:
-        """`home` is the cluster that has the Secrets."""
+        """`home` is the cluster that has the Secrets; `turns` are those of all targets that do not answer."""
         self.reference = reference
         self.health = Health(
             kind=kind,
@@ -92,6 +96,7 @@ class Target:
         self._home = home
         self._clock = clock
         self._settings = settings
+        self._turns = turns
         self.metrics = metrics
         self._tell = tell
         self._client: Client | None = None
@@ -231,7 +236,11 @@ class Target:
 
     async def _probe_for_ever(self) -> None:
         while self._prober is not None:
-            await self._probe(self._prober)
+            if self.health.reachable and not self._failures:
+                await self._probe(self._prober)
+            else:
+                async with self._turns:
+                    await self._probe(self._prober)
             await self._clock.sleep(jittered(self._pause()))
 
     def _pause(self) -> float:
