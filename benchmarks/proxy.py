@@ -40,7 +40,7 @@ from kairship.supervisor import daemon
 INSTANCE, MEMBER = "demo", demo.MEMBERS[0].name
 PATH = "/apis/apps/v1"
 WRITES, GETS, IDLE, STUCK = 300, 300, 1000, 64
-PER_CALLER = 200
+PER_CALLER = 150
 WATCH_KB, WRITE_RATIO, WATCH_LIST_RATIO = 150.0, 1.25, 5.0
 
 

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from support import informer as informers
 from support.index_server import IndexServer, index_server
-from support.informer import Informer, Told
+from support.informer import Informer, assert_nothing_twice, changes
 from support.own_cluster import OwnCluster, own_cluster, unreachable
 from support.relay import Relay, relay_to
 
@@ -160,27 +160,6 @@ async def until_live(index: SqliteIndex, *, timeout: float = 30.0) -> None:
             if partition is not None and partition.live:
                 return
             await asyncio.sleep(0.02)
-
-
-def changes(told: list[Told]) -> list[Told]:
-    """What was new to the informer. client-go tells of an unchanged object again whenever it has listed anew."""
-    return [one for one in told if one.event in {"add", "update", "delete"} and one.version != one.old]
-
-
-def assert_nothing_twice(told: list[Told]) -> None:
-    """Every object's story is one: each version once, each update from the version told before."""
-    known: dict[str, str] = {}
-    for one in changes(told):
-        match one.event:
-            case "add":
-                assert one.name not in known, one
-            case "update":
-                assert known[one.name] == one.old, one
-                assert int(one.version) > int(one.old), one
-            case "delete":
-                assert known.pop(one.name), one
-                continue
-        known[one.name] = one.version
 
 
 async def test_every_change_once_and_in_order(own: OwnCluster, program: Path, tmp_path: Path) -> None:

@@ -142,14 +142,14 @@ async def test_a_storm_of_lists_delays_only_who_sends_it(entrance: Client, plane
                 await instance.create(kinds.CONFIGMAPS, body, namespace=namespace)
             path = f"/api/v1/namespaces/{namespace}/configmaps"
             alone = await timed(lambda: get(entrance, "bob", "alive"), 50)
-            async with meanwhile([get(entrance, "ann", "alive", path) for _ in range(150)]) as storm:
+            async with meanwhile([get(entrance, "ann", "alive", path) for _ in range(90)]) as storm:
                 during = await timed(lambda: get(entrance, "bob", "alive"), 50)
                 replies = await asyncio.gather(*storm)
         finally:
             await instance.delete(kinds.NAMESPACES, namespace)
     refused = [status_of(reply) for reply in replies if reply.status != 200]
     assert set(refused) == {(429, "TooManyRequests", True)}
-    assert len(refused) >= 100  # four lists are wide enough for all that one caller may have, and lines are bounded
+    assert len(refused) >= 50  # four lists are wide enough for all that one caller may have, and lines are bounded
     # The client of the storm is in this process as well, and takes its share of it.
     assert statistics.median(during) < max(0.5, 20 * statistics.median(alone)), (alone[-3:], during[-3:])
     assert during[-1] < 3.0, during[-3:]

@@ -1,6 +1,10 @@
-"""A cluster with very many kinds: all are followed, within bounds, and what is asked for meanwhile is answered."""
+"""A cluster with very many kinds: all are followed, within bounds, and what is asked for meanwhile is answered.
+
+The bounds are for each kind: two hundred and fifty in `make test`, five hundred in `make soak`.
+"""
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +20,17 @@ from kairship.index.sqlite import SqliteIndex
 from kairship.kpanda.collector import CollectorSettings
 from kairship.kube import Client, Resource, TooManyRequests, kinds
 
-KINDS = 500
+SOAK = "KAIRSHIP_SOAK" in os.environ
+KINDS = 500 if SOAK else 250
 GROUPS = 50
 AT_ONCE = 8
 GROUP = "crowd.kairship.test"
 MOST_KB_MORE = 300
 """For each kind: its watch, and nothing that grows."""
-MOST_REQUESTS = 6
-"""For each kind: its list, its watch, its share in looking at what there is, and some that are refused at first."""
+MOST_ATTEMPTS = 3
+"""For each kind: its list, and one more where the server has defined a kind and does not serve it yet."""
 
-PATIENCE = 240
+PATIENCE = 600 if SOAK else 240
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 
@@ -99,10 +104,15 @@ async def create_as_soon_as_served(client: Client, resource: Resource, name: str
                 return
 
 
-async def requests_of_all(client: Client) -> int:
-    """How many requests the server has answered, whoever made them; those of itself are few."""
+async def lists_and_ended_watches(client: Client) -> int:
+    """Of the kinds of the crowd, as the server has counted them."""
     text = (await client.request("GET", "/metrics", timeout=30)).body.decode()
-    return sum(int(float(count)) for count in re.findall(r"^apiserver_request_total\{.*\} (\S+)$", text, re.MULTILINE))
+    counted = re.findall(r"^apiserver_request_total\{(.*)\} (\S+)$", text, re.MULTILINE)
+    return sum(
+        int(float(count))
+        for labels, count in counted
+        if f'.{GROUP}"' in labels and ('verb="LIST"' in labels or 'verb="WATCH"' in labels)
+    )
 
 
 async def test_very_many_kinds(own: OwnCluster, tmp_path: Path) -> None:
@@ -114,16 +124,15 @@ async def test_very_many_kinds(own: OwnCluster, tmp_path: Path) -> None:
         await collector.start()
         try:
             await until_followed(index, {"configmaps", "pods"})
-            memory, requests = collector.process.memory_info().rss, await requests_of_all(client)
-            connections = len(collector.process.net_connections("tcp"))
+            memory = collector.process.memory_info().rss
             await define_all(client)
-            made = await requests_of_all(client)
             await until_followed(index, {f"things{number}" for number in range(KINDS)})
 
             assert (collector.process.memory_info().rss - memory) / 1e3 < KINDS * MOST_KB_MORE
             # A watch each; those who ask for lists and kinds share a few.
-            assert len(collector.process.net_connections("tcp")) - connections <= KINDS + 8
-            assert await requests_of_all(client) - requests < KINDS * MOST_REQUESTS, (requests, made)
+            watched = len(await index.partitions("it"))
+            assert len(collector.process.net_connections("tcp")) <= watched + 20
+            assert KINDS <= await lists_and_ended_watches(client) <= KINDS * MOST_ATTEMPTS
 
             last = Resource.of(
                 f"{group_of(KINDS - 1)}/v1", f"things{KINDS - 1}", kind=f"Thing{KINDS - 1}", namespaced=True

@@ -26,15 +26,19 @@ from kairship.engine.pins import BUILD_FLAGS, Catalogue
 
 PROGRAMS = ("informer", "clients", "argocd")
 _TESTS = Path(__file__).parent.parent
+_SOURCES = frozenset({".go", ".mod", ".sum"})
 _BUILD_TIMEOUT = 900.0
 
 
 def build(program: str) -> Path:
     cache, sources = Cache.default(), _TESTS / program
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources.iterdir()))).hexdigest()[:16]
+    read = sorted(path for path in sources.iterdir() if path.suffix in _SOURCES)
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:16]
     binary = cache.root / "tests" / f"{program}-{digest}"
+    if binary.exists():
+        return binary  # without waiting for somebody who builds another
     binary.parent.mkdir(parents=True, exist_ok=True)
-    with (binary.parent / ".lock").open("w") as lock:
+    with (binary.parent / f".{program}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
             partial = binary.with_suffix(".partial")

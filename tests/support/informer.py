@@ -85,3 +85,24 @@ async def informer(
         process.kill()
         await process.wait()
         await reading
+
+
+def changes(told: list[Told]) -> list[Told]:
+    """What was new to the informer. client-go tells of an unchanged object again whenever it has listed anew."""
+    return [one for one in told if one.event in {"add", "update", "delete"} and one.version != one.old]
+
+
+def assert_nothing_twice(told: list[Told]) -> None:
+    """Every object's story is one: each version once, each update from the version told before."""
+    known: dict[str, str] = {}
+    for one in changes(told):
+        match one.event:
+            case "add":
+                assert one.name not in known, one
+            case "update":
+                assert known[one.name] == one.old, one
+                assert int(one.version) > int(one.old), one
+            case "delete":
+                assert known.pop(one.name), one
+                continue
+        known[one.name] = one.version

@@ -78,14 +78,21 @@ async def through_entrance(
     instance: str = INSTANCE,
 ) -> Kubectl:
     """As the administrator, unless there is another token; on an instance, or on a member of it."""
+    connection = await proxied(plane, token=token, member=member, instance=instance)
+    return _kubectl(engine, folder / f"through-{member or instance}", connection)
+
+
+async def proxied(
+    plane: EmbeddedPlane, *, token: str | None = None, member: str | None = None, instance: str = INSTANCE
+) -> Connection:
+    """To the native proxy, for the same people."""
     entrance = await roles.reach(plane.supervisor, plane.home)
     below = f"clusters/{member}/proxy" if member else "proxy"
-    connection = Connection(
+    return Connection(
         server=f"{entrance.server}/apis/kairship.io/v1alpha1/instances/{instance}/{below}",
         ca=Path(entrance.ca).read_bytes(),
         token=token or Path(entrance.token_file).read_text(),
     )
-    return _kubectl(engine, folder / f"through-{member or instance}", connection)
 
 
 async def direct(plane: EmbeddedPlane, engine: Engine, folder: Path) -> Kubectl:

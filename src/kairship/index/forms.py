@@ -4,12 +4,13 @@ The first joins stored bytes. The other two look into every object, which takes 
 a thread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from kairship.index.accept import Format
+from kairship.index.fields import kind_name
 from kairship.index.records import type_of, typed
 from kairship.index.store import Row
 from kairship.index.tables import Layout
@@ -64,6 +65,9 @@ _described = msgspec.json.Decoder(_Described)
 class MetadataOnly:
     computes = True
 
+    def __init__(self, resource: Resource) -> None:
+        self._partial = _partial_of(resource)
+
     def begin(self, metadata: Mapping[str, str | int]) -> bytes:
         described = msgspec.json.encode(metadata)
         return b'{"kind":"PartialObjectMetadataList",' + _META + b',"metadata":' + described + b',"items":['
@@ -72,7 +76,7 @@ class MetadataOnly:
         return [self.single(row) for row in rows]
 
     def single(self, row: Row) -> bytes:
-        return _partial(_described.decode(row.body).metadata)
+        return self._partial(_described.decode(row.body).metadata)
 
 
 class _Versioned(msgspec.Struct, rename="camel"):
@@ -86,6 +90,7 @@ class AsTable:
 
     def __init__(self, resource: Resource, layout: Layout, included: str) -> None:
         self._type = type_of(resource)
+        self._partial = _partial_of(resource)
         self._layout = layout
         self._included = included
 
@@ -112,12 +117,26 @@ class AsTable:
             case "Object":
                 beside = typed(row.body, bare=row.bare, begin=self._type)
             case _:
-                beside = _partial(metadata)
+                beside = self._partial(metadata)
         return b'{"cells":' + msgspec.json.encode(cells) + conditions + b',"object":' + beside + b"}"
 
 
-def _partial(metadata: msgspec.Raw) -> bytes:
+def _partial_of(resource: Resource) -> Callable[[msgspec.Raw], bytes]:
+    return _of_daemon_set if kind_name(resource) == "daemonsets.apps" else _partial
+
+
+def _partial(metadata: bytes | msgspec.Raw) -> bytes:
     return _PARTIAL + bytes(metadata) + b"}"
+
+
+def _of_daemon_set(metadata: msgspec.Raw) -> bytes:
+    """Without an annotation that API servers invent, and only for those who want the whole object."""
+    found = msgspec.json.decode(metadata)
+    annotations = found.get("annotations") or {}
+    annotations.pop("deprecated.daemonset.template.generation", None)
+    if not annotations:
+        found.pop("annotations", None)
+    return _partial(msgspec.json.encode(found))
 
 
 def form_of(
@@ -128,9 +147,9 @@ def form_of(
         case Format.PLAIN:
             return Plain(resource)
         case Format.METADATA if single:
-            return MetadataOnly()
+            return MetadataOnly(resource)
         case Format.METADATA_LIST if not single:
-            return MetadataOnly()
+            return MetadataOnly(resource)
         case Format.TABLE if layout is not None and included in {"", "Metadata", "Object", "None"}:
             return AsTable(resource, layout, included)
         case _:

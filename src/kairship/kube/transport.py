@@ -140,6 +140,8 @@ class Transport:
             auto_decompress=False,
             # Compressing costs the API servers more than it saves on the way. Who asks for it gets it as is.
             headers={"User-Agent": user_agent, "Accept": "application/json", "Accept-Encoding": "identity"},
+            # Kubernetes takes a body of no type for JSON; aiohttp would say that it is none.
+            skip_auto_headers=("Content-Type",),
             trace_configs=[reuse],
             middlewares=(_never_send_again,),
         )

@@ -13,6 +13,7 @@ from kairship.gen.kairship.internal.v1.audit_pb import AppendRequest, Event
 from kairship.gen.kairship.internal.v1.directory_pb import (
     FollowRequest,
     FollowResponse,
+    IssueInstanceTokenRequest,
     LookUpTokenRequest,
     NoteTokenUsesRequest,
     TokenUse,
@@ -20,7 +21,7 @@ from kairship.gen.kairship.internal.v1.directory_pb import (
 from kairship.ghippo import access_tokens, directory, groups, sessions, users
 from kairship.ghippo.audit import AuditLog, Filter
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import Invalid
+from kairship.ghippo.errors import Invalid, Precondition
 from kairship.ghippo.services import directory as service
 from kairship.ghippo.services.audit_trail import AuditTrail
 from kairship.ghippo.services.directory import Directory
@@ -91,6 +92,43 @@ async def test_everything_in_pages_and_then_changes_at_once(
         opened = await ask.timed(sessions.begin, people[1], address="", agent="")
         await ask.timed(users.update, people[1], display_name="", email="", disabled=True)
         await entrance.until(lambda: known.user(people[1]) is None and known.has_ended(opened.id))
+
+
+async def test_a_token_of_an_instance_is_told_with_it_and_goes_with_what_asked_for_it(
+    served: Directory, ask: Ask, time: Time
+) -> None:
+    ann, bob = [await ask.timed(users.create, name=name) for name in ("ann", "bob")]
+    parent = await ask.timed(access_tokens.issue, ann, name="ci", granted=["kairship.pods.get"], days=1)
+
+    def wish(seconds: int, *, user: str = ann, asked_with: str = "") -> IssueInstanceTokenRequest:
+        return IssueInstanceTokenRequest(
+            user=user, instance="demo", name="kubeconfig", seconds=seconds, asked_with=asked_with
+        )
+
+    own = await served.issue_instance_token(wish(600), CALL)
+    child = await served.issue_instance_token(wish(5 * 86400, asked_with=parent.id), CALL)
+    assert own.expires_at == time() + 600
+    assert child.expires_at == parent.expires_at
+    for refused in (
+        wish(600, user=bob, asked_with=parent.id),  # somebody else's
+        wish(600, asked_with=child.id),  # one that is for an instance itself
+        wish(600, asked_with="t-gone"),
+        wish(0),
+    ):
+        with pytest.raises((Precondition, Invalid)):
+            await served.issue_instance_token(refused, CALL)
+    entrance = Entrance(served, time)
+    known = entrance.identities
+    hashes = [hashlib.sha256(each.token.encode()).digest() for each in (own, child)]
+    async with following(entrance):
+        found = [known.token(each) for each in hashes]
+        assert [(each.instance, each.limited_to) for each in found if each] == [
+            ("demo", None),
+            ("demo", frozenset({"kairship.pods.get"})),
+        ]
+        await ask.timed(access_tokens.revoke, ann, parent.id)
+        await entrance.until(lambda: known.token(hashes[1]) is None)
+        assert known.token(hashes[0]) is not None
 
 
 async def test_who_comes_back_goes_on_or_takes_everything(served: Directory, ask: Ask, time: Time) -> None:

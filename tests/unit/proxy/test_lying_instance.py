@@ -106,6 +106,29 @@ async def test_what_an_instance_says_to_browsers_is_not_passed_on(tmp_path: Path
     assert not {name.lower() for name in headers} & {name.lower() for name in said if name != "Content-Type"}
 
 
+async def test_a_body_of_no_type_is_passed_on_as_such(tmp_path: Path) -> None:
+    """The Python client sends none, and Kubernetes takes it for JSON. What HTTP libraries like to add is refused."""
+    async with lying(tmp_path, reply({"kind": "ConfigMap"})) as (client, server):
+        path = f"{WAY}/proxy/api/v1/namespaces/default/configmaps"
+        async with client.rest.post(
+            path, data=b"{}", headers=client.headers, skip_auto_headers=("Content-Type",)
+        ) as answer:
+            assert answer.status == 200
+        [passed] = server.requests
+        assert "content-type" not in {name.lower() for name in passed.headers}
+        assert passed.body == b"{}"
+
+
+@pytest.mark.parametrize(("method", "comes_back"), [("GET", True), ("POST", False)])
+async def test_what_may_have_been_done_is_not_to_be_repeated(tmp_path: Path, method: str, comes_back: bool) -> None:
+    """Clients do by themselves again whatever is answered with a time to come back."""
+    async with lying(tmp_path, Reply(b"", "reset"), Reply(b"", "reset")) as (client, _):
+        path = f"{WAY}/proxy/api/v1/namespaces/default/configmaps"
+        async with client.rest.request(method, path, data=b"{}", headers=client.headers) as answer:
+            assert answer.status == 503
+            assert ("Retry-After" in answer.headers) is comes_back
+
+
 async def test_a_reply_that_breaks_off_is_broken_off(tmp_path: Path) -> None:
     async with lying(tmp_path, reply(b"x" * 1000, cut=100, then="close")) as (client, _):
         with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ClientConnectionError)):

@@ -43,17 +43,19 @@ class Sender:
     async def send_list(
         self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
     ) -> web.StreamResponse:
-        """A list may be large: who understands gzip gets it so."""
+        """A small list goes at once; of a large one who understands gzip gets that."""
         beginning: list[bytes] = []
         size = 0
-        if _takes_gzip(request):
-            async for piece in body:
-                beginning.append(piece)
-                size += len(piece)
-                if size >= _WORTH_COMPRESSING:
-                    break
-        whole = chained(beginning, body)
+        async for piece in body:
+            beginning.append(piece)
+            size += len(piece)
+            if size >= _WORTH_COMPRESSING:
+                break
         if size < _WORTH_COMPRESSING:
+            response.content_length = size
+            return await self.send(request, response, chained([b"".join(beginning)], body))
+        whole = chained(beginning, body)
+        if not _takes_gzip(request):
             return await self.send(request, response, whole)
         response.headers["Content-Encoding"] = "gzip"
         response.headers["Vary"] = "Accept-Encoding"
