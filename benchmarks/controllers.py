@@ -44,6 +44,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP, ObservedInstance
 from kairship.controllers.membership.report import KnownMembership
 from kairship.embedded import roles
+from kairship.instances.drivers import DriverError
 from kairship.instances.drivers.waiting import until
 from kairship.kube import Client, Connection, Resource, kinds
 from kairship.reconcile import MetadataOnly, Metrics, Reflector, Selection, SystemClock
@@ -292,7 +293,11 @@ async def measure(sizes: Sequence[int], joined: int) -> dict[int, Figures]:
         following = asyncio.create_task(fleet.run())
         try:
             for size in sizes:
-                took = await fleet.grow_to(size)
+                try:
+                    took = await fleet.grow_to(size)
+                except (TimeoutError, DriverError) as error:
+                    print(f"{size} clusters are not taken up on this machine as it is: {error}", flush=True)
+                    break
                 print(f"{size} clusters are taken up after {took:.1f} s", flush=True)
                 steady = await measure_steady(plane, planes)
                 print(f"at rest: {steady}", flush=True)
@@ -371,7 +376,7 @@ def main() -> int:
     show(figures)
     found = slopes(figures)
     report.table("slopes", ["from each size to the next", ""], [[what, f"{value:g}"] for what, value in found.items()])
-    if tuple(arguments.sizes) == SIZES:
+    if tuple(arguments.sizes) == SIZES and len(figures) > 1:
         plain = {str(size): asdict(row) for size, row in figures.items()}
         report.write("controllers", figures={"load_before": load, **plain}, ratios=found)
     return 0

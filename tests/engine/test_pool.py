@@ -403,6 +403,24 @@ async def test_a_hanging_target_does_not_slow_another(world: World, plane: Embed
         assert (well, Reason.TIMED_OUT) not in watched.heard
 
 
+async def test_those_that_do_not_answer_are_tried_in_turns_and_hold_up_nobody(
+    world: World, plane: EmbeddedPlane
+) -> None:
+    one_by_one = msgspec.structs.replace(FAST, connecting=1)
+    async with broken_way_to(await plane.members.connection("frankfurt")) as (relay, connection):
+        relay.hold()
+        dead = [await world.cluster(f"dead-{n}", await world.secret(f"dead-{n}", connection)) for n in range(3)]
+        well = await world.cluster("well", await world.secret("well", await plane.members.connection("oregon")))
+        async with running(world, settings=one_by_one) as watched:
+            await watched.until(CLUSTER, well, Reason.ANSWERS)
+            for name in dead:
+                await watched.until(CLUSTER, name, Reason.TIMED_OUT)
+            await relay.heal()
+            for name in dead:
+                await watched.until(CLUSTER, name, Reason.ANSWERS)
+        assert (well, Reason.TIMED_OUT) not in watched.heard
+
+
 async def test_new_credentials_are_not_delayed_by_a_probe_that_hangs(world: World, plane: EmbeddedPlane) -> None:
     direct = await plane.members.connection("oregon")
     patient = msgspec.structs.replace(FAST, probe_timeout=60.0)

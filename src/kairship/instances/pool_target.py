@@ -50,13 +50,13 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_streams: int = 4096
     """Watches and what is passed on piece by piece; whoever hands out the client bounds them for its callers."""
     probe_interval: float = 2.0
-    calm_interval: float = 2.0
-    """Until the next probe of a cluster that answers, for those who have many and whom nobody asks how they are: with
-    5 s one that hangs is still seen within 10."""
+    calm_interval: float | None = None
+    """Until the next probe of a cluster that answers, if that is another: for those who have many and whom nobody asks
+    how they are. With 5 s one that hangs is still seen within 10."""
     probe_timeout: float = 2.0
     connecting: int = 32
-    """So many targets that do not answer are tried at the same time. With a thousand at once, as at the start, the work
-    of connecting would make all of them too late, and so again and again."""
+    """So many targets that cannot be used are tried at the same time. With a thousand at once, as at the start, the
+    work of connecting would make all of them too late, and so again and again."""
     retry_interval: float = 0.5
     """Until the next probe while failures are counted."""
     failure_threshold: int = 2
@@ -83,7 +83,7 @@ class Target:
         metrics: TargetMetrics,
         tell: Callable[[Health], None],
     ) -> None:
-        """`home` is the cluster that has the Secrets; `turns` are those of all targets that do not answer."""
+        """`home` is the cluster that has the Secrets; `turns` are shared by all targets that cannot be used."""
         self.reference = reference
         self.health = Health(
             kind=kind,
@@ -236,7 +236,7 @@ class Target:
 
     async def _probe_for_ever(self) -> None:
         while self._prober is not None:
-            if self.health.reachable and not self._failures:
+            if self.health.reachable:
                 await self._probe(self._prober)
             else:
                 async with self._turns:
@@ -246,8 +246,10 @@ class Target:
     def _pause(self) -> float:
         if 0 < self._failures < self._settings.failure_threshold:
             return self._settings.retry_interval
-        calm = self.health.kind is TargetKind.CLUSTER and self.health.reachable
-        return self._settings.calm_interval if calm else self._settings.probe_interval
+        calm = self._settings.calm_interval
+        if calm is not None and self.health.kind is TargetKind.CLUSTER and self.health.reachable:
+            return calm
+        return self._settings.probe_interval
 
     async def _probe(self, prober: Client) -> None:
         """Ask for the version: the cheapest call that needs network, trust and an accepted credential."""
