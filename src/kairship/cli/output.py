@@ -15,7 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kairship.embedded import default_home
+
+def _default_home() -> Path:
+    from kairship.embedded import default_home
+
+    return default_home()
 
 
 class Format(enum.StrEnum):
@@ -30,7 +34,7 @@ DataDir = Annotated[
         "--data-dir",
         "-d",
         envvar="KAIRSHIP_DATA_DIR",
-        default_factory=default_home,
+        default_factory=_default_home,
         show_default="~/.local/share/kairship",
         help="Where the plane keeps everything.",
     ),

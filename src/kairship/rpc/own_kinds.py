@@ -119,6 +119,11 @@ class OwnKind(Generic[T]):
         self._owed[name] = (f"-{uid}", self._clock.now() + _OWED_FOR)
         await self._catch_up(call)
 
+    async def hear_of(self, name: str, call: Call) -> None:
+        """Returns when whoever reads will see what another process may have created a moment ago."""
+        if (found := await self.read(name, call)) is not None:
+            await self.written(name, found.metadata.resource_version, call)
+
     async def until(self, name: str, holds: Callable[[T], bool], *, timeout: float) -> T | None:
         """An object as soon as it is as it should be, or as it is when the time is over."""
 

@@ -63,6 +63,22 @@ async def test_a_watch_that_has_died_hides_no_write(api: Api) -> None:
         assert await own.instances.get(name, call()) is None
 
 
+async def test_what_another_process_has_just_made_can_be_asked_for(api: Api) -> None:
+    name = f"just-{uuid.uuid4().hex[:8]}"
+    async with following(api.world) as (own, running):
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await own.instances.hear_of(name, call())
+        await api.world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
+        try:
+            assert name not in {seen.metadata.name for seen in await own.instances.all(call())}
+            await own.instances.hear_of(name, call())
+            assert name in {seen.metadata.name for seen in await own.instances.all(call())}
+        finally:
+            await discard(api.world, name)
+
+
 async def test_a_write_of_another_replica_arrives_by_the_watch(api: Api) -> None:
     name = f"other-{uuid.uuid4().hex[:8]}"
     async with following(api.world) as (own, _):

@@ -155,7 +155,7 @@ class Lane:
             return not await self._is_leaving(member)
 
         # The entrance may hear a moment later than container management answers that there is such a cluster.
-        await self.admin.ask("POST", f"{self.path}/clusters/{member.name}", {}, patient_with={404}, done=done)
+        await self.admin.ask("POST", f"{self.path}/clusters/{member.name}", {}, done=done)
         member.joined, member.left_behind = True, ""
 
     async def leave(self, member: Member, *, keep: bool) -> None:

@@ -1,11 +1,10 @@
-"""`kairship login`, `approve`, `logout`, `whoami` and `token`."""
+"""`kairship login`, `approve`, `logout` and `whoami`."""
 
 import asyncio
 import getpass
 import socket
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,24 +65,6 @@ def whoami(output: Output = Format.TABLE) -> None:
     """Show who you are, and where."""
     found, who = asyncio.run(_whoami())
     _tell(found, who, output)
-
-
-def token(
-    server: Annotated[
-        str | None, typer.Option(help="The plane that it is for: a token for another one is not printed.")
-    ] = None,
-) -> None:
-    """Print a token for kubectl, as an ExecCredential."""
-    signed_in.require_at(server)
-    found = asyncio.run(current())
-    until = datetime.fromtimestamp(found.expires_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    print_json(
-        {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "kind": "ExecCredential",
-            "status": {"token": found.token, "expirationTimestamp": until},
-        }
-    )
 
 
 def _tell(found: signed_in.SignedIn, user: Any, output: Format) -> None:

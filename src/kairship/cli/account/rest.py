@@ -1,7 +1,6 @@
 """Requests to the entrance of a plane, and what it says when it refuses."""
 
 import ssl
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,8 +14,6 @@ from kairship.cli.account.signed_in import NotSignedIn, SignedIn
 BASE = "/apis/ghippo.io/v1alpha1"
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, connect=10.0)
 UNAUTHENTICATED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION = 16, 8, 9
-_FRESH = 60
-"""Seconds for which a token that is handed out must still be good."""
 
 
 class RequestRefused(Exception):  # noqa: N818 - says what is the case
@@ -74,7 +71,7 @@ async def current() -> SignedIn:
     """Whoever is signed in, with a token that is good for a while: it is renewed if need be."""
     with signed_in.held():
         found = signed_in.load()
-        if found.expires_at - time.time() > _FRESH:
+        if found.is_fresh:
             return found
         try:
             async with rest(found.server, found.ca) as asking:

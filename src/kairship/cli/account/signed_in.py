@@ -5,13 +5,15 @@ Commands may run side by side, and a refresh token is good once: whoever changes
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from kairship.controlplane.pki import write_private
+_FRESH = 60
+"""Seconds for which a token that is handed out must still be good."""
 
 
 class NotSignedIn(Exception):  # noqa: N818 - says what is the case
@@ -26,6 +28,10 @@ class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     expires_at: int
     refresh_token: str
+
+    @property
+    def is_fresh(self) -> bool:
+        return self.expires_at - time.time() > _FRESH
 
     def __repr__(self) -> str:
         return f"SignedIn({self.server!r})"
@@ -66,6 +72,8 @@ def require_at(server: str | None) -> None:
 
 
 def store(signed_in: SignedIn) -> None:
+    from kairship.controlplane.pki import write_private
+
     write_private(_path(), msgspec.json.encode(signed_in))
 
 

@@ -104,6 +104,9 @@ class Changing(Part):
 
     async def _refuse(self, name: str, instance: SeenInstance, call: Call) -> None:
         registry = await self._registry(call)
+        if name not in registry.clusters:
+            await self._own.clusters.hear_of(name, call)
+            registry = await self._registry(call)
         if not registry.shows(name):
             raise NotFound(f"container management has no cluster {name}: register it first")
         if reason := refusal(name, instance, registry):
