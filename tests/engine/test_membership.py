@@ -5,10 +5,12 @@ cluster go, so only those leave that are about leaving.
 """
 
 import asyncio
+import datetime as dt
 import shutil
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from kairship.embedded import EmbeddedPlane, clusters
 from kairship.engine import Engine
 from kairship.instances import membership
 from kairship.instances.drivers.waiting import until
-from kairship.instances.membership import Join, JoinRefused
+from kairship.instances.membership import Join, JoinRefused, leaving
 from kairship.kube import Client, NotFound, Resource, kinds
 
 NAME = "joined"
@@ -235,3 +237,29 @@ async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
             await instance.delete(kinds.CONFIGMAPS, "placed", namespace="default", missing_ok=True)
         with pytest.raises(NotFound):
             await instance.get(kinds.CLUSTERS, NAME)
+
+
+async def test_what_karmada_overlooked_is_shown_to_it_again(made: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Karmada takes no note of a Work while it cannot find its Cluster, which here does not exist at all."""
+    monkeypatch.setattr(leaving, "_OVERLOOKED", dt.timedelta(seconds=1))
+    lost = f"lost-{uuid.uuid4().hex[:6]}"
+    namespace = f"karmada-es-{lost}"
+    async with await made.instance.client() as instance:
+        await instance.create(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+        work = {
+            "metadata": {"name": "overlooked", "finalizers": ["karmada.io/execution-controller"]},
+            "spec": {"workload": {"manifests": []}},
+        }
+        created = await instance.create(kinds.WORKS, work, namespace=namespace)
+        await instance.delete(kinds.NAMESPACES, namespace)
+
+        async def seen(generation: int) -> str | None:
+            await membership.depart(instance, lost, by_force=False)
+            found = await instance.get(kinds.WORKS, "overlooked", namespace=namespace)
+            return None if found["metadata"]["generation"] >= generation else "it is as it was"
+
+        # Its deletion is a generation as well. From then on it is shown again and again.
+        first = created["metadata"]["generation"]
+        for generation in (first + 2, first + 3):
+            await until(partial(seen, generation), what="the Work being shown", timeout=60.0)
+        await until(lambda: membership.depart(instance, lost, by_force=True), what="leaving", timeout=60.0)

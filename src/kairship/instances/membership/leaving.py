@@ -5,14 +5,17 @@ order Karmada removes what it placed in the member. By force it does not: then i
 what runs in the member stays there, because the member is dead or because its workloads shall be kept.
 """
 
+import datetime as dt
 from contextlib import aclosing
 
 from kairship.instances.drivers.waiting import until
 from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, account_of, accounts, role_of, secret_names
 from kairship.instances.membership.manifests import Manifest
-from kairship.kube import Client, NotFound, Resource, kinds
+from kairship.kube import Client, NotFound, Object, Resource, kinds
 
 _NO_FINALIZERS: Manifest = {"metadata": {"finalizers": None}}
+_SHOWN = "kairship.io/shown-again"
+_OVERLOOKED = dt.timedelta(seconds=15)
 
 
 async def depart(instance: Client, name: str, *, by_force: bool, uid: str | None = None) -> str | None:
@@ -84,11 +87,25 @@ async def _departure(instance: Client, name: str, *, by_force: bool) -> str | No
                         await instance.delete(
                             kinds.WORKS, work["metadata"]["name"], namespace=namespace, missing_ok=True
                         )
-                    elif by_force:
-                        await _patch_if_there(
-                            instance, kinds.WORKS, work["metadata"]["name"], _NO_FINALIZERS, namespace
-                        )
+                    elif patch := _NO_FINALIZERS if by_force else _shown_again(work):
+                        await _patch_if_there(instance, kinds.WORKS, work["metadata"]["name"], patch, namespace)
     return f"its execution namespace {namespace} is still there"
+
+
+def _shown_again(work: Object) -> Manifest | None:
+    """What makes Karmada look at a Work that has been deleted for a while; None if it need not.
+
+    v1.18.2 asks for the Cluster before it takes note of a Work. If its aggregated API server does not answer in that
+    moment, as after a restart, the Work is dropped and waits for ever. Karmada hears of it again when its generation
+    changes, and of all fields this one means nothing to a deletion.
+    """
+    now, metadata = dt.datetime.now(dt.UTC), work["metadata"]
+    last = max(metadata["deletionTimestamp"], (metadata.get("annotations") or {}).get(_SHOWN, ""))
+    if now - dt.datetime.fromisoformat(last) < _OVERLOOKED:
+        return None
+    other = None if work["spec"].get("suspendDispatching") is False else False
+    annotations = {_SHOWN: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {"metadata": {"annotations": annotations}, "spec": {"suspendDispatching": other}}
 
 
 async def _remains(client: Client, resource: Resource, name: str) -> str | None:
