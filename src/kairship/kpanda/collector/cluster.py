@@ -165,14 +165,14 @@ class ClusterCollector:
                 await self._definitions.wait_synced()
         while True:
             self._look_again.clear()
-            began = self._clock.now()
+            began, took = self._clock.now(), 0.0
             try:
                 await self._follow(await self._client.discovery.catalogue(), tasks)
+                took = self._clock.now() - began
             except KubeError as error:
                 log.info(
                     "the kinds of a cluster are not known", server=self._client.connection.server, error=str(error)
                 )
-            took = self._clock.now() - began
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.discovery_interval):
                     await self._look_again.wait()
