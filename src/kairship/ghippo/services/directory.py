@@ -42,10 +42,11 @@ class Directory:
 
     async def follow(self, request: pb.FollowRequest, call: Call) -> AsyncIterator[pb.FollowResponse]:
         revision, spoken = request.revision, self._clock.now()
+        # Before each look: what is written while it is looked must wake it again.
+        beat = self._database.pulse.next()
         page = await self._changes(revision) if revision else None
         keys = await self._keys()
         while not self._ended:
-            beat = self._database.pulse.next()
             if page is None:
                 async for reply in self._everything(keys):
                     revision = reply.revision
@@ -59,6 +60,7 @@ class Directory:
                 keys, spoken = "", self._clock.now()
             if page is None or not page.events:
                 await wait(beat, LOOK_EVERY)
+            beat = self._database.pulse.next()
             page = await self._changes(revision)
 
     async def look_up_token(self, request: pb.LookUpTokenRequest, call: Call) -> pb.LookUpTokenResponse:
