@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +20,7 @@ from kairship.ghippo import users
 from kairship.ghippo.settings import LEASE
 from kairship.kube import Client, NotFound, kinds
 from kairship.rpc.calls import Call, Caller
+from kairship.rpc.errors import Unavailable
 from kairship.rpc.role_channel import RoleAddress, RoleChannel
 from kairship.wire import internal_methods, methods
 
@@ -58,6 +60,8 @@ async def test_both_serve_one_leads_and_the_other_takes_over(world: World, url: 
         await eventually(led)
         leader = await holder(client)
         async with ghippo_process(world.connection, tmp_path / "2", more=more) as second:
+            for replica in (first, second):
+                await eventually(partial(is_reached, replica))
             await tells_what_the_other_writes(first, second)
             assert await holder(client) == leader
             await first.kill()
@@ -66,6 +70,19 @@ async def test_both_serve_one_leads_and_the_other_takes_over(world: World, url: 
                 return await holder(client) not in ("", leader)
 
             await eventually(led_by_another)
+
+
+async def is_reached(replica: GhippoProcess) -> bool:
+    channel = channel_to(replica)
+    follow = internal_methods()["/kairship.internal.v1.Directory/Follow"]
+    try:
+        async with aclosing(channel.own_stream(follow, FollowRequest())) as replies:
+            await anext(replies)
+    except Unavailable:
+        return False
+    finally:
+        await channel.close()
+    return True
 
 
 async def tells_what_the_other_writes(writer: GhippoProcess, teller: GhippoProcess) -> None:
