@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import psutil
 import report
-from lean_client import Answer, LeanClient
+from lean_client import Answer, LeanClient, measure
 from processes.index_process import Settings
 
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
@@ -73,24 +73,13 @@ class Side:
         return self._client.get(f"{PATH}/deployments?{WATCH_LIST}", until=END, keep=keep)
 
     def measure(self, work: Callable[..., Answer], times: int) -> dict[str, float]:
-        size = len(work(keep=True).body)
-        before, seconds = self._cpu(), [work().seconds for _ in range(times)]
-        return {
-            "p50_ms": statistics.median(seconds) * 1e3,
-            "cpu_ms": (self._cpu() - before) / times * 1e3,
-            "bytes": size,
-        }
+        return measure(work, times, self._process)
 
     def is_there(self, path: str) -> bool:
         return self._client.get(path).status == 200
 
     def close(self) -> None:
         self._client.close()
-
-    def _cpu(self) -> float:
-        """Seconds, of all threads. The usual counters are too coarse for a request."""
-        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 @asynccontextmanager

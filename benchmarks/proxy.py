@@ -28,7 +28,7 @@ import msgspec
 import psutil
 import report
 from index import END, IN_NAMESPACE, WATCH_LIST, create
-from lean_client import Answer, LeanClient
+from lean_client import Answer, LeanClient, cpu_of, measure
 
 from kairship.embedded import EmbeddedPlane, Home, demo, roles
 from kairship.engine import Engine
@@ -77,21 +77,13 @@ class Side:
         return answer
 
     def measure(self, work: Callable[..., Answer], times: int) -> dict[str, float]:
-        size = len(work(keep=True).body)
-        before, seconds = self.cpu(), [work().seconds for _ in range(times)]
-        return {
-            "p50_ms": statistics.median(seconds) * 1e3,
-            "cpu_ms": (self.cpu() - before) / times * 1e3,
-            "bytes": size,
-        }
+        return measure(work, times, *self._processes)
 
     def source(self, path: str) -> str:
         return self._client.get(self._path + path).headers.get("x-kairship-source", "")
 
     def cpu(self) -> float:
-        """Seconds, of all threads. The usual counters are too coarse for a request."""
-        tasks = (task for process in self._processes for task in Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+        return cpu_of(*self._processes)
 
     def memory(self) -> float:
         """In KB."""

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 from support.entrance import Client
-from support.entrance_process import entrance_of
 from support.kubectl import Kubectl, end
 from support.people import GHIPPO, PASSWORD, People, Person, told, within
 
@@ -24,14 +23,6 @@ from kairship.kube.native_access import Way
 
 BASE = "/apis/kairship.io/v1alpha1"
 MEMBER = "frankfurt"
-
-
-@pytest.fixture
-async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
-    async with entrance_of(plane) as admin:
-        found = People(admin)
-        yield found
-        await found.clear_away()
 
 
 @pytest.fixture

@@ -32,14 +32,6 @@ class Place:
 
 
 @pytest.fixture
-async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
-    async with entrance_of(plane) as admin:
-        found = People(admin)
-        yield found
-        await found.clear_away()
-
-
-@pytest.fixture
 async def place(plane: EmbeddedPlane) -> AsyncIterator[Place]:
     """A namespace with a pod that runs in the member."""
     await let_pods_answer(plane)

@@ -1,13 +1,11 @@
 """What is secret is written down nowhere: logs, custom resources, metrics, the audit."""
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
 from support.entrance import BASE
-from support.entrance_process import entrance_of
 from support.our_kinds import SERVED
 from support.people import GHIPPO, People
 
@@ -15,14 +13,6 @@ from kairship.embedded import EmbeddedPlane, roles
 from kairship.kube import Client
 
 DEMO = f"{BASE}/instances/demo"
-
-
-@pytest.fixture
-async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
-    async with entrance_of(plane) as admin:
-        found = People(admin)
-        yield found
-        await found.clear_away()
 
 
 def written(plane: EmbeddedPlane) -> Iterator[tuple[str, bytes]]:

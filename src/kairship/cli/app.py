@@ -67,7 +67,7 @@ def main() -> None:
     try:
         app(prog_name="kairship")  # also as `python -m kairship`
     except SystemExit:
-        raise
+        raise  # the usual end, which nobody has to explain
     except BaseException as error:
         from kairship.cli.failure import explain
 

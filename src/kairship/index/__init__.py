@@ -15,7 +15,7 @@ through to the cluster.
 """
 
 from kairship.index.current import Current, Moment, PassThrough, refuse_partial
-from kairship.index.fields import kind_name
+from kairship.index.fields import kind_called, kind_name
 from kairship.index.highlights import Highlight, highlights
 from kairship.index.positions import BadTokenError, PageMark, PageTokens
 from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
@@ -37,10 +37,11 @@ from kairship.index.store import (
     Snapshot,
     Writer,
 )
-from kairship.index.writes import Note, WriteLog, Written
+from kairship.index.writes import NOT_NOTED, Note, WriteLog, Written, note_write, revision_told
 
 __all__ = [
     "AGE_HEADER",
+    "NOT_NOTED",
     "BadObjectError",
     "BadSelectorError",
     "BadTokenError",
@@ -86,11 +87,14 @@ __all__ = [
     "Written",
     "follow_rings",
     "highlights",
+    "kind_called",
     "kind_name",
+    "note_write",
     "parse_fields",
     "parse_labels",
     "plan",
     "refuse_partial",
     "revision",
+    "revision_told",
     "words_of",
 ]

@@ -49,7 +49,11 @@ class _Fields(msgspec.Struct):
 
 def kind_name(resource: Resource) -> str:
     """What a kind is called throughout the index: `pods`, `deployments.apps`. Versions are served one at a time."""
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+    return kind_called(resource.plural, resource.group)
+
+
+def kind_called(plural: str, group: str) -> str:
+    return f"{plural}.{group}" if group else plural
 
 
 def selectable(kind: str, declared: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -9,11 +9,16 @@ to be stale.
 from typing import Protocol
 
 import msgspec
+import structlog
 
-from kairship.index.store import Partition, Snapshot
+from kairship.index.store import BrokenIndexError, Partition, Snapshot
+
+log = structlog.get_logger(__name__)
 
 REMEMBERED = 30.0
 """Seconds. Longer than the index may lag and still be read."""
+NOT_NOTED = "this was done; what you read in the next seconds may not show it yet"
+"""What a writer is told whose write could not be noted."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -36,6 +41,22 @@ class WriteLog(Protocol):
     async def note(self, caller: str, written: Written) -> None: ...
 
     async def recent(self, caller: str, cluster: str, kind: str) -> list[Note]: ...
+
+
+async def note_write(writes: WriteLog, caller: str, written: Written, *, request_id: str) -> bool:
+    """Whether it is noted. What was written is done, and saying that it failed would be worse than showing it late."""
+    try:
+        await writes.note(caller, written)
+    except BrokenIndexError as error:
+        log.warning("a write was not noted", request_id=request_id, error=str(error))
+        return False
+    return True
+
+
+def revision_told(resource_version: str) -> int:
+    """What a reply says of the revision; 0 if it says nothing that could be compared."""
+    is_number = resource_version.isascii() and resource_version.isdigit() and len(resource_version) < 20
+    return int(resource_version) if is_number else 0
 
 
 async def has_arrived(note: Note, snapshot: Snapshot, partition: Partition) -> bool:

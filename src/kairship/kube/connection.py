@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import msgspec
-import yaml
 from yarl import URL
 
 from .errors import ConfigError
-from .kubeconfig import ClusterEntry, Kubeconfig, UserEntry
+from .kubeconfig import ClusterEntry, Kubeconfig, UserEntry, written
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all else would not arrive as it is, or as more than a token
 
@@ -79,15 +78,7 @@ class Connection(msgspec.Struct, frozen=True):
             token=self.token,
             token_file=self.token_file,
         )
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": msgspec.to_builtins(cluster)}],
-            "users": [{"name": user, "user": msgspec.to_builtins(identity)}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
-            "current-context": name,
-        }
-        return yaml.safe_dump(document, sort_keys=False).encode()
+        return written(name, cluster, user, identity)
 
 
 def is_token(text: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from .documents import load_documents
 from .errors import ConfigError
@@ -151,6 +152,19 @@ class Kubeconfig(msgspec.Struct, rename="kebab"):
                 f"{field} refers to a file, which only a kubeconfig read from a file may do: embed the content"
             )
         return self.directory / reference
+
+
+def written(name: str, cluster: ClusterEntry, user: str, credential: UserEntry) -> bytes:
+    """With one context, called `name`."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": msgspec.to_builtins(cluster)}],
+        "users": [{"name": user, "user": msgspec.to_builtins(credential)}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
+        "current-context": name,
+    }
+    return yaml.safe_dump(document, sort_keys=False).encode()
 
 
 def _refuse_unsupported(cluster: ClusterEntry, user: UserEntry) -> None:

@@ -5,12 +5,9 @@ server. Names need no DNS: a kubeconfig has `tls-server-name`. What leads to a m
 that one wildcard of a certificate covers each and no name can be read in two ways.
 """
 
-from typing import Any
-
 import msgspec
-import yaml
 
-from .kubeconfig import ClusterEntry, UserEntry
+from .kubeconfig import ClusterEntry, UserEntry, written
 
 PREFIX = "/apis/kairship.io/v1alpha1/instances/"
 INSTANCES = "instances.kairship.local"
@@ -71,15 +68,7 @@ def kubeconfig(
     cluster = ClusterEntry(
         server=server if host else server + way.path, certificate_authority_data=ca, tls_server_name=host
     )
-    document: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": way.title, "cluster": msgspec.to_builtins(cluster)}],
-        "users": [{"name": user, "user": msgspec.to_builtins(credential)}],
-        "contexts": [{"name": way.title, "context": {"cluster": way.title, "user": user}}],
-        "current-context": way.title,
-    }
-    return yaml.safe_dump(document, sort_keys=False).encode()
+    return written(way.title, cluster, user, credential)
 
 
 def signed_in(server: str) -> UserEntry:

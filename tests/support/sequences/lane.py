@@ -154,7 +154,6 @@ class Lane:
         async def done() -> bool:
             return not await self._is_leaving(member)
 
-        # The entrance may hear a moment later than container management answers that there is such a cluster.
         await self.admin.ask("POST", f"{self.path}/clusters/{member.name}", {}, done=done)
         member.joined, member.left_behind = True, ""
 

@@ -7,7 +7,6 @@ have, or wanted from the instance itself (`Cache-Control: no-cache`) is `PassThr
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -18,8 +17,8 @@ from kairship.apiserver.proxy.columns import Columns
 from kairship.apiserver.proxy.known_kinds import KnownKinds
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.place import Place
-from kairship.apiserver.services.resources.index_reader import Collected
-from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest
+from kairship.apiserver.services.resources.index_reader import Collected, collected_as
+from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest, kind_name
 from kairship.index.accept import Format, wanted
 from kairship.index.opening import IndexAccess
 from kairship.kube import Client, kinds
@@ -105,7 +104,7 @@ class IndexedReads:
     async def _place(self, passing: Passing, asked: Asked, current: Current) -> Place:
         target, about = passing.target, asked.attributes
         instance = self._collected.instance(target.instance)
-        cluster = instance if target.cluster is None else self._collected.member(target.instance, target.cluster)
+        cluster = collected_as(self._collected, target.instance, target.cluster)
         if instance is None or cluster is None:
             raise PassThrough("it is not collected")
         resource = await self._kinds.find(
@@ -131,8 +130,7 @@ class IndexedReads:
             raise PassThrough("not granted by bindings, or not in the same way inside")
         if is_custom(place.resource.group):
             # Rules about kinds of somebody's own are written for those that are defined in the instance.
-            name = f"{place.resource.plural}.{place.resource.group}"
-            _, row = await current.get(place.instance, kinds.CRDS, name, caller=None)
+            _, row = await current.get(place.instance, kinds.CRDS, kind_name(place.resource), caller=None)
             if row is None or _scope(row.body) is not place.resource.namespaced:
                 raise PassThrough("the kind is not defined in the instance")
         if extent is Extent.NAMESPACE:
@@ -148,7 +146,7 @@ def _is_for_the_index(passing: Passing) -> bool:
     if request.method != "GET" or wanted & _FRESH or passing.target.path.endswith("/"):
         return False
     # Servers differ in what they make of these.
-    return ";" not in passing.query and len(parse_qsl(passing.query, keep_blank_values=True)) == len(passing.parameters)
+    return ";" not in passing.query and not passing.repeats
 
 
 def _scope(definition: bytes) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kairship.index import BrokenIndexError, Index, NoSuchClusterError, PassThrough, kind_name
+from kairship.index import BrokenIndexError, Index, NoSuchClusterError, PassThrough, kind_called, kind_name
 from kairship.kube import Resource
 
 _REMEMBERED = 10.0
@@ -31,7 +31,7 @@ class KnownKinds:
         known = self._by_cluster.get(cluster)
         if known is None or known.until < self._clock():
             known = await self._look(index, cluster)
-        found = known.kinds.get(f"{plural}.{group}" if group else plural)
+        found = known.kinds.get(kind_called(plural, group))
         if found is None or found.version != version:
             raise PassThrough("the kind is not followed in this version")
         return found

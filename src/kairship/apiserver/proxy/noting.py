@@ -7,16 +7,13 @@ that is not read here) is noted as such, and for a while the caller's reads of t
 from collections.abc import AsyncGenerator, Mapping
 
 import msgspec
-import structlog
 
 from kairship.apiserver.proxy.asking import Asked
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.sending import chained
-from kairship.apiserver.services.resources.index_reader import Collected
-from kairship.index import BrokenIndexError, Written
+from kairship.apiserver.services.resources.index_reader import Collected, collected_as
+from kairship.index import Written, kind_called, note_write, revision_told
 from kairship.index.opening import IndexAccess
-
-log = structlog.get_logger("kairship.proxy")
 
 _LARGEST = 8 << 20
 """Bytes of a reply that are held to be read. No object is larger."""
@@ -85,22 +82,14 @@ class NotedWrites:
         if not isinstance(asked, Asked) or opened is None:
             return True
         about = asked.attributes
-        cluster = (
-            self._collected.instance(target.instance)
-            if target.cluster is None
-            else self._collected.member(target.instance, target.cluster)
-        )
+        cluster = collected_as(self._collected, target.instance, target.cluster)
         if cluster is None:
             return True
         revision, deleted = (0, "") if body is None or about.verb == "deletecollection" else told(about.verb, body)
-        kind = f"{about.resource}.{about.group}" if about.group else about.resource
-        try:
-            await opened.current.writes.note(passing.caller.id, Written(cluster, kind, revision, deleted))
-        except BrokenIndexError as error:
-            # It is done, and saying that it failed would be worse than showing it a moment later.
-            log.warning("a write was not noted", request_id=passing.envelope.request_id, error=str(error))
-            return False
-        return True
+        written = Written(cluster, kind_called(about.resource, about.group), revision, deleted)
+        return await note_write(
+            opened.current.writes, passing.caller.id, written, request_id=passing.envelope.request_id
+        )
 
 
 def told(verb: str, body: bytes) -> tuple[int, str]:
@@ -114,5 +103,4 @@ def told(verb: str, body: bytes) -> tuple[int, str]:
     metadata = reply.metadata or _Metadata()
     if metadata.is_gone:
         return 0, metadata.uid
-    text = metadata.resource_version
-    return (int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0), ""
+    return revision_told(metadata.resource_version), ""

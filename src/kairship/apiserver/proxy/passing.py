@@ -19,6 +19,8 @@ class Passing(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     asked: Asked | AskedPath
     parameters: dict[str, str]
+    repeats: bool
+    """Whether one of the parameters is there more than once."""
     query: str
     caller: Caller
     admitted: Admitted

@@ -136,8 +136,9 @@ class Proxy:
             require_same_page(caller, envelope.csrf)
         headers.require_oneself(request.headers)
         headers.require_own_page(request.headers)
+        pairs = parse_qsl(query, keep_blank_values=True)
         # The first of several is the one that API servers look at.
-        parameters = dict(reversed(parse_qsl(query, keep_blank_values=True)))
+        parameters = dict(reversed(pairs))
         wanted = asked(request.method, target.path, parameters)
         try:
             if objection := self._callers.objection_to(caller, delicate=is_delicate(wanted)):
@@ -151,6 +152,7 @@ class Proxy:
             target=target,
             asked=wanted,
             parameters=parameters,
+            repeats=len(parameters) < len(pairs),
             query=query,
             caller=caller,
             admitted=admitted,

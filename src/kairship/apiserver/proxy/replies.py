@@ -3,16 +3,17 @@
 from aiohttp import web
 from multidict import CIMultiDict
 
+from kairship import index
 from kairship.apiserver.proxy import headers, statuses
 from kairship.apiserver.proxy.indexed import Answer
-from kairship.index.statuses import status
+from kairship.index import statuses as statuses_of_lists
 from kairship.kube import Refused
 from kairship.rpc.errors import ApiError, Unavailable
 
 SOURCE = "X-Kairship-Source"
 INSTANCE = "instance"
 INDEX = "index"
-NOT_NOTED = '299 kairship "this was done; what you read in the next seconds may not show it yet"'
+NOT_NOTED = f'299 kairship "{index.NOT_NOTED}"'
 
 
 def mark(response: web.StreamResponse, request_id: str, source: str = INSTANCE) -> None:
@@ -34,7 +35,7 @@ def of_index(answer: Answer, request_id: str, *, at_once: bool) -> web.StreamRes
 
 def expired(request_id: str) -> web.StreamResponse:
     """To a page of the index that has to come from the instance, which does not know where the last one ended."""
-    body = status(410, "Expired", "the list cannot be continued from where it was begun: begin again")
+    body = statuses_of_lists.expired("the list cannot be continued from where it was begun: begin again")
     response = web.Response(status=410, body=body, content_type="application/json")
     mark(response, request_id, INDEX)
     return response

@@ -47,6 +47,11 @@ class Collected(Protocol):
         """Of a cluster that is a member of the instance."""
 
 
+def collected_as(collected: Collected, instance: str, member: str | None) -> str | None:
+    """The uid of the instance, or of a member of it."""
+    return collected.member(instance, member) if member else collected.instance(instance)
+
+
 class IndexReader:
     """`current` says through which index to read; None while there is none."""
 
@@ -150,7 +155,7 @@ class IndexReader:
         return current
 
     def _cluster(self, instance: str, member: str = "") -> str:
-        uid = self._collected.member(instance, member) if member else self._collected.instance(instance)
+        uid = collected_as(self._collected, instance, member)
         if uid is None:
             raise PassThrough("it is not collected")
         return uid
@@ -164,8 +169,8 @@ class NotedWrites:
         self._collected = collected
 
     async def written(self, instance: str, resource: Resource, obj: Object, call: Call) -> None:
-        revision = obj["metadata"].get("resourceVersion", "")
-        await self._note(instance, resource, call, revision=int(revision) if revision.isdecimal() else 0)
+        revision = index.revision_told(obj["metadata"].get("resourceVersion", ""))
+        await self._note(instance, resource, call, revision=revision)
 
     async def deleted(self, instance: str, resource: Resource, uid: str, call: Call) -> None:
         await self._note(instance, resource, call, deleted_uid=uid)
@@ -180,12 +185,8 @@ class NotedWrites:
         current, cluster = self._current(), self._collected.instance(instance)
         if current is not None and cluster is not None:
             written = Written(cluster, index.kind_name(resource), revision, deleted_uid)
-            try:
-                await current.writes.note(call.caller.id, written)
-            except BrokenIndexError as error:
-                # It is done, and saying that it failed would be worse than showing it a moment later.
-                log.warning("a write was not noted", request_id=call.request_id, error=str(error))
-                call.warn("this was done; what you read in the next seconds may not show it yet")
+            if not await index.note_write(current.writes, call.caller.id, written, request_id=call.request_id):
+                call.warn(index.NOT_NOTED)
 
 
 def _asked(query: Query, cluster: str) -> index.Query:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing
 
 import msgspec
-import structlog
 
 from kairship.gen.kairship.kpanda.v1alpha1.node_pb import Node
 from kairship.index import (
+    NOT_NOTED,
     BadSelectorError,
     BrokenIndexError,
     Current,
@@ -20,8 +20,10 @@ from kairship.index import (
     Scope,
     Written,
     kind_name,
+    note_write,
     parse_labels,
     plan,
+    revision_told,
 )
 from kairship.instances.pool import Pool
 from kairship.kpanda.services.nodes.view import node_view
@@ -30,8 +32,6 @@ from kairship.kube import NotFound, Object, kinds
 from kairship.rpc import errors
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.own_kinds import SeenCluster
-
-log = structlog.get_logger(__name__)
 
 _KIND = kind_name(kinds.NODES)
 _PAGE = 500
@@ -72,14 +72,10 @@ class NodeReader:
 
     async def written(self, cluster: SeenCluster, node: Object, call: Call) -> Node:
         """A node as a write has left it; the next read by this caller is not older."""
-        revision = node["metadata"].get("resourceVersion", "")
-        written = Written(cluster.metadata.uid, _KIND, int(revision) if revision.isdecimal() else 0)
-        try:
-            await self._current.writes.note(call.caller.id, written)
-        except BrokenIndexError as error:
-            # It is done, and saying that it failed would be worse than showing it a moment later.
-            log.warning("a write was not noted", request_id=call.request_id, error=str(error))
-            call.warn("this was done; what you read in the next seconds may not show it yet")
+        revision = revision_told(node["metadata"].get("resourceVersion", ""))
+        written = Written(cluster.metadata.uid, _KIND, revision)
+        if not await note_write(self._current.writes, call.caller.id, written, request_id=call.request_id):
+            call.warn(NOT_NOTED)
         return _shown(node, cluster)
 
     async def _list_in_index(self, cluster: SeenCluster, selector: str, holds: Holds, call: Call) -> list[Node]:
