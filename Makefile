@@ -17,7 +17,7 @@ test: lint  ## everything CI runs
 	tests/install-servers.sh
 	$(BIN)/kairship engine build --group plane --group test --group gen
 	PYTHONPATH=tests $(BIN)/python -m support.go_programs
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 15
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
 
 soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes
 	$(BIN)/kairship engine build --group plane --group test

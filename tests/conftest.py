@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support import shared_plane
+from support import scratch, shared_plane
+from support.entrance_process import entrance_of
 from support.managed import ManagedInstance, World
 from support.own_global import own_global
+from support.people import People
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
@@ -35,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Ignored where a shell has put us into the background; processes that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
+        scratch.prefer_memory()
         shared_plane.prepare()
 
 
@@ -92,3 +95,12 @@ async def instance(managed: ManagedInstance) -> AsyncIterator[ManagedInstance]:
     async with Client(managed.world.connection) as client:
         managed.client = client
         yield managed
+
+
+@pytest.fixture
+async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
+    """Of the shared plane; they are gone after the test."""
+    async with entrance_of(plane) as admin:
+        found = People(admin)
+        yield found
+        await found.clear_away()

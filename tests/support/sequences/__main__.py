@@ -11,6 +11,7 @@ from pathlib import Path
 from kairship.embedded import EmbeddedPlane, Home
 from kairship.engine import Engine
 from kairship.supervisor import daemon
+from support import scratch
 from support.sequences import report
 from support.sequences.playing import Played
 from support.sequences.running import LENGTH, Run, lanes_of, run, without_demo
@@ -53,6 +54,7 @@ async def main(seeds: Iterator[int], lane_count: int, length: int, place: Path |
 
 
 if __name__ == "__main__":
+    scratch.prefer_memory()
     parser = argparse.ArgumentParser(description="Random sequences on a whole plane, each against a model.")
     parser.add_argument("--seed", type=int, help="play this one")
     parser.add_argument("--first", type=int, default=0, help="the first seed of several")
