@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -53,6 +54,7 @@ class Traffic:
         self.served = 0
         self.passed = 0
         self.lists: dict[int, int] = {}
+        self.acts: Counter[str] = Counter()
 
     async def write(self, caller: str) -> None:
         number = 0
@@ -104,10 +106,16 @@ class Traffic:
 async def misfortune(
     own: OwnCluster, relay: Relay, collector: CollectorProcess, client: Client, traffic: Traffic, until: float
 ) -> None:
-    """One thing after another, each at least once; after each, reads are served from the index again."""
+    """One thing after another; after each, reads are served from the index again.
+
+    All but one happen at least once: that connections are forgotten takes a while to be noticed.
+    """
 
     async def cut() -> None:
         relay.reset()
+
+    async def forget() -> None:
+        relay.forget()
 
     async def crash() -> None:
         await own.kill()
@@ -133,11 +141,12 @@ async def misfortune(
 
     everything: list[Callable[[], Awaitable[None]]] = [cut, kill, compact, crash, restore]
     while everything or time.monotonic() < until:
-        act = everything.pop(0) if everything else random.choice([cut, kill, compact, crash])  # noqa: S311
+        act = everything.pop(0) if everything else random.choice([cut, forget, kill, compact, crash])  # noqa: S311
         await act()
+        traffic.acts[act.__name__] += 1
         # Long enough for the index to be back and read from, before the next thing happens.
         served = traffic.served
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while True:
                 if traffic.served >= served + 20:
                     break
@@ -145,7 +154,7 @@ async def misfortune(
     traffic.over = True
 
 
-async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 60.0) -> None:
+async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 180.0) -> None:
     """Until the index has every byte that the server has."""
     deadline = time.monotonic() + timeout
     while True:
@@ -161,7 +170,7 @@ async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 60.0
         await asyncio.sleep(0.2)
 
 
-async def test_soak(own: OwnCluster, tmp_path: Path) -> None:
+async def test_soak(own: OwnCluster, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     root, kubeconfig = tmp_path / "index", tmp_path / "kubeconfig"
     async with relay_to("127.0.0.1", own.plane.ports["kube-apiserver"]) as relay:
         far = msgspec.structs.replace(own.connection, server=f"https://{relay.address}", tls_server_name="127.0.0.1")
@@ -170,7 +179,7 @@ async def test_soak(own: OwnCluster, tmp_path: Path) -> None:
         collector = CollectorProcess(root, kubeconfig, CLUSTER, FAST)
         index, writes = SqliteIndex(root), SqliteWriteLog(root)
         reads = KubernetesReads(Current(index, writes, max_age=5.0), PageTokens(b"k" * 32))
-        async with Client(own.connection, timeout=5) as client:
+        async with Client(own.connection, timeout=60) as client:
             await collector.start()
             try:
                 await equal(client, reads)
@@ -187,3 +196,6 @@ async def test_soak(own: OwnCluster, tmp_path: Path) -> None:
         index.close()
         writes.close()
     assert len(traffic.lists) > 3
+    record_property(
+        "soak", {"served": traffic.served, "passed": traffic.passed, "lists": len(traffic.lists), **traffic.acts}
+    )

@@ -16,10 +16,11 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one with every step of SQLite's machine, on connections that are opened from now on."""
     counted: list[int] = []
 
-    def count(db: apsw.Connection) -> None:
-        db.set_progress_handler(lambda: counted.append(1) or False, 1)
+    def count() -> bool:
+        counted.append(1)
+        return False
 
-    monkeypatch.setattr(apsw, "connection_hooks", [count])
+    monkeypatch.setattr(apsw, "connection_hooks", [lambda db: db.set_progress_handler(count, 1)])
     return counted
 
 
