@@ -16,7 +16,8 @@ from kairship.index.store import NoSuchClusterError, Partition, Row, Size, Snaps
 from kairship.kube import Resource
 
 _BATCH_BYTES = 512 * 1024
-_FIRST_ROWS, _MOST_ROWS = 20, 500
+# However small the last ones were, the next may be of a megabyte each, and a batch is held in memory.
+_FIRST_ROWS, _MOST_ROWS = 20, 128
 _STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, k.left_out, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
