@@ -1,10 +1,12 @@
 """Reads that are over sooner than a thread would have begun with them run on the event loop itself.
 
 A get, and a batch of a list that is walked in its order, touch a few pages, which the system nearly always has in
-memory: microseconds, less than encrypting the same bytes takes. When one of them was slow all the same, the disk is
-asked, and reads go to threads for a while. Nobody waits for a lock here: that, too, is left to a thread.
+memory: microseconds, less than encrypting the same bytes takes. When one of them was slow because the disk was asked,
+reads go to threads for a while. One that was slow because the processor was busy would be slower still in a thread.
+Nobody waits for a lock here: that, too, is left to a thread.
 """
 
+import resource
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,11 +22,24 @@ _PAUSE = 2.0
 BUSY_MS = 2000
 
 
+_THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+
+
+def disk_reads() -> int:
+    """How often the disk was asked so far: for this thread where the system tells, otherwise for the process."""
+    used = resource.getrusage(_THIS_THREAD)
+    return used.ru_inblock + used.ru_majflt
+
+
 class Briefly:
     """Of all connections of a process. Connections are made so that they wait for no lock."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, disk_reads: Callable[[], int] = disk_reads
+    ) -> None:
         self._clock = clock
+        self._disk_reads = disk_reads
+        self._read = disk_reads()
         self._not_before = 0.0
 
     async def run(self, db: apsw.Connection, work: Callable[[], T]) -> T:
@@ -36,8 +51,13 @@ class Briefly:
         except apsw.BusyError:
             return await patiently(db, work)
         finally:
-            if (ended := self._clock()) - began > _SLOW:
+            if (ended := self._clock()) - began > _SLOW and self._disk_was_asked():
                 self._not_before = ended + _PAUSE
+
+    def _disk_was_asked(self) -> bool:
+        """Since the last time that this was looked at: at most a pause too many comes of that."""
+        before, self._read = self._read, self._disk_reads()
+        return self._read != before
 
 
 async def patiently(db: apsw.Connection, work: Callable[[], T]) -> T:

@@ -1,0 +1,50 @@
+"""Where reads run: on the event loop, unless the disk was slow a moment ago."""
+
+import threading
+
+import apsw
+
+from kairship.index.sqlite.briefly import Briefly, disk_reads
+
+
+class Machine:
+    """A clock and a disk that stand still until a read uses them."""
+
+    def __init__(self) -> None:
+        self.now, self.reads = 100.0, 7
+        self.briefly = Briefly(clock=lambda: self.now, disk_reads=lambda: self.reads)
+        self._db = apsw.Connection(":memory:")
+
+    async def on_loop(self, *, seconds: float = 0.0, reads: int = 0) -> bool:
+        """Whether a read that takes so long and asks the disk so often ran on the event loop."""
+
+        def work() -> int:
+            self.now += seconds
+            self.reads += reads
+            return threading.get_ident()
+
+        return await self.briefly.run(self._db, work) == threading.get_ident()
+
+
+async def test_a_slow_disk_sends_reads_to_threads_for_a_while() -> None:
+    machine = Machine()
+    assert await machine.on_loop(seconds=0.5, reads=3)
+    assert not await machine.on_loop()
+    machine.now += 1.9
+    assert not await machine.on_loop()
+    machine.now += 0.2
+    assert await machine.on_loop()
+
+
+async def test_a_busy_processor_does_not() -> None:
+    machine = Machine()
+    assert await machine.on_loop(seconds=0.5)
+    assert await machine.on_loop(seconds=0.5)
+    assert await machine.on_loop(seconds=0.001, reads=3)
+    assert await machine.on_loop()
+
+
+def test_the_system_counts_what_is_asked_of_the_disk() -> None:
+    before = disk_reads()
+    assert before >= 0
+    assert disk_reads() >= before
