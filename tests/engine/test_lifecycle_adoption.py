@@ -76,6 +76,6 @@ async def test_what_is_no_karmada_is_refused_until_the_secret_leads_to_one(
         await adopted.until(gives(CREATED, InstanceReason.ADOPT_REFUSED))
         right = (await left_behind(instance))["data"]
         await client.patch(kinds.SECRETS, "chosen", {"data": right}, namespace=NAMESPACE)
-        await adopted.until(gives(CREATED, InstanceReason.ADOPTED), timeout=20)
+        await adopted.until(gives(CREATED, InstanceReason.ADOPTED))
         await client.delete(INSTANCE, adopted.name)
         await adopted.until_gone()

@@ -1,6 +1,7 @@
 """The process `kairship controller-manager`: replicas, rights, what it says of itself, and how it ends."""
 
 import asyncio
+import datetime as dt
 import json
 import signal
 from collections.abc import AsyncIterator
@@ -9,12 +10,13 @@ from pathlib import Path
 import pytest
 import structlog
 from support.managed import ManagedInstance, World, gives
-from support.replicas import PATIENCE, replica
+from support.replicas import replica
+from support.waiting import PATIENCE
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle.journal import Journal
 from kairship.kube import Client, Connection, kinds
-from kairship.reconcile import Context, EventRecorder, FieldOwner, Metrics, RetryableError, SystemClock
+from kairship.reconcile import Context, EventRecorder, FieldOwner, Metrics, RetryableError, SystemClock, Timing
 from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason, Writer, find_condition
 
 
@@ -43,8 +45,11 @@ async def test_one_replica_leads_and_hands_over_when_it_is_told_to_stop(
             first.process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(PATIENCE):
                 assert await first.process.wait() == 0
-            async with asyncio.timeout(2.0):
-                await second.until_ready_as("leading")
+            ended = dt.datetime.now(dt.UTC)
+            await second.until_ready_as("leading")
+            lease = await instance.client.get(kinds.LEASES, world.lease.name, namespace=NAMESPACE)
+            took = dt.datetime.fromisoformat(lease["spec"]["acquireTime"]) - ended
+            assert took.total_seconds() < Timing().duration - Timing().renew_every, "it waited for the lease to run out"
             await instance.client.delete(INSTANCE, instance.name)
             await instance.until_gone()
             second.process.send_signal(signal.SIGTERM)

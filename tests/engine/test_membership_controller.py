@@ -169,8 +169,8 @@ async def test_a_cluster_that_swallows_everything_holds_up_no_other(
         await eventually(followed, "the label of the other one")
         # It has not begun to join, so there is nothing that leaving would have to wait for.
         await client.delete(MEMBERSHIP, hole)
-        await eventually(lambda: gone(client, hole), "leaving", timeout=10.0)
-        await eventually(lambda: removed(client, hole), "the cluster going", timeout=10.0)
+        await eventually(lambda: gone(client, hole), "leaving")
+        await eventually(lambda: removed(client, hole), "the cluster going")
 
 
 async def removed(client: Client, name: str) -> bool:
@@ -301,7 +301,7 @@ async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_not
             return bool((await known(instance, member.name))["spec"]["apiEndpoint"] == moved.server)
 
         await eventually(follows, "the new address")
-        await eventually(lambda: rotated(instance, member, tokens), "new tokens, and none of the old", timeout=60.0)
+        await eventually(lambda: rotated(instance, member, tokens), "new tokens, and none of the old")
         broken = msgspec.structs.replace(moved, client_cert=None, client_key=None, token="nobody")
         await member.open(client, broken)
 
@@ -326,7 +326,7 @@ async def estimated(instance: ManagedInstance, member: MemberCluster, *, wanted:
     async def as_wanted() -> bool:
         return (f"karmada-scheduler-estimator-{member.name}" in await instance.pids()) is wanted
 
-    await eventually(as_wanted, "an estimator" if wanted else "no estimator", timeout=60.0)
+    await eventually(as_wanted, "an estimator" if wanted else "no estimator")
 
 
 async def test_estimators_come_and_go_with_descheduling(instance: ManagedInstance, member: MemberCluster) -> None:
@@ -340,9 +340,7 @@ async def place(instance: ManagedInstance, member: MemberCluster) -> None:
     async with await instance.inside() as inside, member.client() as client:
         await inside.apply(kinds.PROPAGATION_POLICIES, POLICY, namespace="default", field_manager="tests")
         await inside.apply(kinds.DEPLOYMENTS, DEPLOYMENT, namespace="default", field_manager="tests")
-        await eventually(
-            lambda: client.get(kinds.DEPLOYMENTS, "web", namespace="default"), "the Deployment", timeout=40
-        )
+        await eventually(lambda: client.get(kinds.DEPLOYMENTS, "web", namespace="default"), "the Deployment")
 
 
 @pytest.mark.parametrize("on_remove", ["Keep", "Delete"])
@@ -357,7 +355,7 @@ async def test_leaving_cleans_the_member_and_treats_workloads_as_asked(
     await place(instance, member)
     await client.patch(MEMBERSHIP, member.name, {"spec": {"onRemove": on_remove}})
     await client.delete(MEMBERSHIP, member.name)
-    await eventually(lambda: gone(client, member.name), "leaving", timeout=60.0)
+    await eventually(lambda: gone(client, member.name), "leaving")
     assert await left_in(instance, member) == []
     await estimated(instance, member, wanted=False)
     async with member.client() as inside:
@@ -390,9 +388,9 @@ async def test_a_dead_cluster_leaves_only_by_force_and_then_nothing_is_stuck(
     async def told() -> bool:
         return await reason(member, client, MembershipCondition.LEAVING) == MembershipReason.CLUSTER_UNREACHABLE
 
-    await eventually(told, "being told that it does not answer", timeout=40.0)
+    await eventually(told, "being told that it does not answer")
     await client.patch(MEMBERSHIP, member.name, {"spec": {"force": True}})
-    await eventually(lambda: gone(client, member.name), "leaving by force", timeout=60.0)
+    await eventually(lambda: gone(client, member.name), "leaving by force")
     async with await instance.inside() as inside:
         assert (await inside.list(kinds.CLUSTERS)).items == []
         with pytest.raises(NotFound):

@@ -21,8 +21,7 @@ from kairship.kube import AddressRule, Client, Connection, Forbidden, NotFound, 
 from kairship.reconcile import Interceptor, LeaseName
 from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
-
-PATIENCE = 90.0
+from support.waiting import PATIENCE
 
 Predicate = Callable[[Instance], bool]
 

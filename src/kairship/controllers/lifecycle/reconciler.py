@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, instance_of
-from kairship.controllers.lifecycle import restoring, upgrading
+from kairship.controllers.lifecycle import lasting, restoring, upgrading
 from kairship.controllers.lifecycle.backing_up import keep_backups
 from kairship.controllers.lifecycle.backup_store import BackupStore
 from kairship.controllers.lifecycle.deleting import delete
@@ -109,9 +109,10 @@ class Lifecycle:
         if await context.owner.add_finalizer(INSTANCE, _shaped(instance), FINALIZER):
             return DONE
         work = await self._work(context, instance)
+        calm = await lasting.keep(work)
         await self._bring_about(work)
         await work.journal.write()
-        return RetryAfter(EVERY)
+        return RetryAfter(min(EVERY, calm))
 
     async def _bring_about(self, work: Work) -> None:
         estimators = await self._estimators(work.instance)
