@@ -15,7 +15,7 @@ from kairship.instances.credentials.self_renewing import OwnToken, own_token
 from kairship.instances.drivers import DriverError
 from kairship.kube import Connection, KubeError, NotFound, kinds
 from kairship.reconcile import MetadataOnly
-from kairship.resources import ADOPTS_LABEL, KUBECONFIG, NAMESPACE, Finding, InstanceCondition, InstanceReason
+from kairship.resources import ADOPTS_LABEL, KUBECONFIG, NAMESPACE, ConditionStatus, InstanceCondition, InstanceReason
 from kairship.supervisor import SupervisorError
 
 ENDS_SOON = dt.timedelta(days=30)
@@ -46,30 +46,32 @@ async def keep(work: Work) -> float:
             work.check_term()
             problem = str(error)
     ends = expires_at(connection)
-    found = finding(ends, now=now, kept=_kept(work), renewed=token is not None or not work.adopts, problem=problem)
-    reason = InstanceReason(found.reason)
+    renewed = token is not None or not work.adopts
+    status, reason, message = judged(ends, now=now, kept=_kept(work), renewed=renewed, problem=problem)
     if reason in _ANNOUNCED and not work.journal.gives(_KIND, reason):
-        work.journal.announce(reason, found.message, warning=True)
-    work.journal.state(_KIND, found.status, reason, found.message)
+        work.journal.announce(reason, message, warning=True)
+    work.journal.state(_KIND, status, reason, message)
     await work.journal.write()
     return _AGAIN if problem else _calm(ends, token, now)
 
 
-def finding(ends: dt.datetime | None, *, now: dt.datetime, kept: str, renewed: bool, problem: str = "") -> Finding:
+def judged(
+    ends: dt.datetime | None, *, now: dt.datetime, kept: str, renewed: bool, problem: str = ""
+) -> tuple[ConditionStatus, InstanceReason, str]:
     """`kept` is where the credential is, `renewed` that it is made anew before its end, `problem` what keeps it."""
     if ends is None:
-        return Finding(_KIND, "True", InstanceReason.VALID, "it does not say when it ends")
+        return "True", InstanceReason.VALID, "it does not say when it ends"
     date = f"{ends:%Y-%m-%d %H:%M} UTC"
     if ends <= now:
-        return Finding(_KIND, "False", InstanceReason.EXPIRED, f"it ended on {date}: replace {kept}")
+        return "False", InstanceReason.EXPIRED, f"it ended on {date}: replace {kept}"
     if problem:
         message = f"it ends on {date} and could not be renewed ({problem}): replace {kept} before"
-        return Finding(_KIND, "True", InstanceReason.EXPIRING, message)
+        return "True", InstanceReason.EXPIRING, message
     if renewed:
-        return Finding(_KIND, "True", InstanceReason.VALID, f"it ends on {date} and is renewed before")
+        return "True", InstanceReason.VALID, f"it ends on {date} and is renewed before"
     if ends - now < ENDS_SOON:
-        return Finding(_KIND, "True", InstanceReason.EXPIRING, f"it ends on {date}: replace {kept} before")
-    return Finding(_KIND, "True", InstanceReason.VALID, f"it ends on {date}")
+        return "True", InstanceReason.EXPIRING, f"it ends on {date}: replace {kept} before"
+    return "True", InstanceReason.VALID, f"it ends on {date}"
 
 
 def _calm(ends: dt.datetime | None, token: OwnToken | None, now: dt.datetime) -> float:
