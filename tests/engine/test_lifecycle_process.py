@@ -8,15 +8,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import structlog
-from support.managed import ManagedInstance, World, gives
+from support.managed import ManagedInstance, World, context_of, gives
 from support.replicas import replica
 from support.waiting import PATIENCE
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle.journal import Journal
 from kairship.kube import Client, Connection, kinds
-from kairship.reconcile import Context, EventRecorder, FieldOwner, Metrics, RetryableError, SystemClock, Timing
+from kairship.reconcile import RetryableError, Timing
 from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason, Writer, find_condition
 
 
@@ -91,15 +90,8 @@ async def test_its_rights_end_where_its_work_does(world: World) -> None:
 
 async def test_the_journal_gives_way_to_others_but_not_to_another_of_its_kind(instance: ManagedInstance) -> None:
     await instance.create()
-    client, clock = instance.client, SystemClock()
-    context = Context(
-        client=client,
-        owner=FieldOwner(client, Writer.LIFECYCLE),
-        events=EventRecorder(client, clock=clock, metrics=Metrics(), instance="test").of("test"),
-        log=structlog.get_logger(),
-        clock=clock,
-        term=None,
-    )
+    client = instance.client
+    context = context_of(client)
     one, another = Journal(context, await instance.get()), Journal(context, await instance.get())
     # Somebody else's part of the same status moves the revision on: no reason to stop.
     patch = {"metadata": {"name": instance.name}, "status": {"state": "UNKNOWN"}}
