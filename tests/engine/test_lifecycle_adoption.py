@@ -6,10 +6,13 @@ One Karmada goes through the module: made, let go, adopted, and let go again.
 import base64
 import datetime as dt
 import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
+from support.hanging import hanging
 from support.managed import ManagedInstance, World, all_of, context_of, gives, leading, settled
+from support.waiting import eventually
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle import lasting
@@ -108,6 +111,19 @@ async def test_what_is_no_karmada_is_refused_until_the_secret_leads_to_one(
         await adopted.until(gives(CREATED, InstanceReason.ADOPTED))
         await client.delete(INSTANCE, adopted.name)
         await adopted.until_gone()
+
+
+async def test_adoptions_that_hang_hold_up_nobody(instance: ManagedInstance, world: World) -> None:
+    """All are at work before the first of them has been given up, which takes 10 s: more than take turns otherwise."""
+    async with AsyncExitStack() as stack:
+        stuck = [await stack.enter_async_context(hanging(world, instance.client)) for _ in range(6)]
+        await stack.enter_async_context(leading(world))
+
+        async def all_at_work() -> bool:
+            found = [await each.get() for each in stuck]
+            return all(gives(CREATED, InstanceReason.CREATING)(each) for each in found)
+
+        await eventually(all_at_work, "all being at work at once")
 
 
 async def robot(karmada: Client) -> Connection:

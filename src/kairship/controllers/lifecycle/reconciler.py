@@ -1,15 +1,18 @@
 """The instance lifecycle controller: an instance is brought to where its spec wants it, one thing after the other.
 
-One key is one instance, handled by one worker at a time; several workers, so that one slow instance delays no other. A
-reconcile may take minutes and may be cancelled at any await, or killed: what had begun is in the status, steps are
-idempotent, and the next reconcile goes on from there. The order is fixed:
+One key is one instance, handled by one worker at a time. Adopting is nothing but waiting for somebody else's server, up
+to minutes if that hangs: there are many workers, so that nobody else waits for it too. Instances that run here cost the
+machine something, and take turns. A reconcile may take minutes and may be cancelled at any await, or killed: what had
+begun is in the status, steps are idempotent, and the next reconcile goes on from there. The order is fixed:
 
     what had begun (a restore, an upgrade)  →  settings  →  version  →  backups  →  restore
 
 so that a backup shows the instance before a restore that was asked for together with it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +63,10 @@ class Settings:
 
     backups: Path
     """Where backups are kept."""
-    workers: int = 4
+    workers: int = 64
+    """So many instances may hang without any other having to wait."""
+    at_once: int = 4
+    """So many instances that run here are created, changed or removed at the same time."""
     timeout: float = 1800.0
     """For one reconcile. An upgrade waits for every component in turn."""
 
@@ -74,7 +80,13 @@ def lifecycle_controller(
     estimators: Estimators = no_estimators,
 ) -> Controller:
     """`drivers` belong to one term: what they call refuses an older one."""
-    lifecycle = Lifecycle(drivers, backups=BackupStore(settings.backups), clock=clock, estimators=estimators)
+    lifecycle = Lifecycle(
+        drivers,
+        backups=BackupStore(settings.backups),
+        clock=clock,
+        estimators=estimators,
+        turns=asyncio.Semaphore(settings.at_once),
+    )
     return Controller(
         name=NAME,
         watches=(
@@ -91,9 +103,16 @@ def lifecycle_controller(
 
 class Lifecycle:
     def __init__(
-        self, drivers: Mapping[DriverName, Driver], *, backups: BackupStore, clock: Clock, estimators: Estimators
+        self,
+        drivers: Mapping[DriverName, Driver],
+        *,
+        backups: BackupStore,
+        clock: Clock,
+        estimators: Estimators,
+        turns: asyncio.Semaphore,
     ) -> None:
         self._drivers = drivers
+        self._turns = turns
         self._backups = backups
         self._in_effect = InEffect(clock)
         self._estimators = estimators
@@ -110,9 +129,13 @@ class Lifecycle:
             return DONE
         work = await self._work(context, instance)
         calm = await lasting.keep(work)
-        await self._bring_about(work)
+        async with self._turn(work):
+            await self._bring_about(work)
         await work.journal.write()
         return RetryAfter(min(EVERY, calm))
+
+    def _turn(self, work: Work) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if work.adopts else self._turns
 
     async def _bring_about(self, work: Work) -> None:
         estimators = await self._estimators(work.instance)
@@ -135,7 +158,8 @@ class Lifecycle:
             return DONE
         work = await self._work(context, instance)
         self._in_effect.forget(work.uid)
-        result = await delete(work)
+        async with self._turn(work):
+            result = await delete(work)
         if result is not DONE:
             return result
         # At the revision that the last word about its deletion has left.
