@@ -16,6 +16,7 @@ from faults import mirror_controller
 from faults.mirror_controller import FINALIZER, Original, mirror
 from support.dice import Dice
 from support.relay import relay_to
+from support.waiting import PATIENCE
 from yarl import URL
 
 from kairship.kube import Client, Connection, Object, kinds
@@ -49,12 +50,12 @@ class Observer:
     def content(self) -> dict[str, dict[str, str]]:
         return {each.metadata.name: each.data for each in self._reflector.store}
 
-    async def until_mirrored(self, originals: dict[str, dict[str, str]], *, timeout: float = 40.0) -> None:
+    async def until_mirrored(self, originals: dict[str, dict[str, str]], *, timeout: float = PATIENCE) -> None:
         expected = {**originals, **{f"{name}-copy": data for name, data in originals.items()}}
         await self._changes.until(lambda _: self.content() == expected, timeout=timeout)
 
     async def until_gone(self, name: str) -> None:
-        await self._changes.until(lambda _: name not in self.content(), timeout=20)
+        await self._changes.until(lambda _: name not in self.content(), timeout=PATIENCE)
 
 
 @asynccontextmanager
