@@ -23,7 +23,6 @@ from kairship.reconcile import elector as elector_module
 from kairship.reconcile.testing import Journal
 
 SCRIPT = Path(__file__).with_name("elector_process.py")
-START = PATIENCE
 
 
 class Kube(Protocol):
@@ -90,7 +89,7 @@ async def candidates(kube: Kube, namespace: str, tmp_path: Path) -> AsyncIterato
             )
             candidate = Candidate(process)
             started.push_async_callback(candidate.end)
-            await candidate.until("stands", timeout=START)
+            await candidate.until("stands", timeout=PATIENCE)
             return candidate
 
         yield start
@@ -118,7 +117,7 @@ def assert_one_after_the_other(writes: list[tuple[int, int]]) -> None:
 async def test_after_kill_9_another_leads_within_ten_seconds(kube: Kube, namespace: str, tmp_path: Path) -> None:
     async with candidates(kube, namespace, tmp_path) as start:
         first = await start()
-        await first.until("leads", timeout=START)
+        await first.until("leads", timeout=PATIENCE)
         second = await start()
         killed = first.signal(signal.SIGKILL)
         assert await second.until("leads", timeout=PATIENCE) - killed < 10
@@ -128,7 +127,7 @@ async def test_after_kill_9_another_leads_within_ten_seconds(kube: Kube, namespa
 async def test_after_a_clean_stop_another_leads_within_a_second(kube: Kube, namespace: str, tmp_path: Path) -> None:
     async with candidates(kube, namespace, tmp_path) as start:
         first = await start()
-        await first.until("leads", timeout=START)
+        await first.until("leads", timeout=PATIENCE)
         second = await start()
         first.signal(signal.SIGTERM)
         leads = await second.until("leads", timeout=PATIENCE)
@@ -142,7 +141,7 @@ async def test_who_wakes_up_after_its_term_does_not_act(kube: Kube, namespace: s
     """It is stopped in the worst of moments: it has decided to write and goes on to do so the instant it wakes."""
     async with candidates(kube, namespace, tmp_path) as start:
         paused = await start(stop_at=5)
-        await paused.until("stops itself", timeout=START)
+        await paused.until("stops itself", timeout=PATIENCE)
         stopped_at = time.monotonic()
         other = await start()
         await other.until("leads", timeout=PATIENCE)
@@ -166,7 +165,7 @@ async def test_a_fully_loaded_machine_costs_nobody_the_lease(kube: Kube, namespa
     """Every core twice over, and a leader whose event loop is blocked almost all of the time."""
     async with candidates(kube, namespace, tmp_path) as start, AsyncExitStack() as burning:
         leader = await start(blocking=1.0)
-        await leader.until("leads", timeout=START)
+        await leader.until("leads", timeout=PATIENCE)
         rival = await start()
         for _ in range(2 * (os.cpu_count() or 2)):
             burner = await asyncio.create_subprocess_exec(sys.executable, "-c", BURN)
