@@ -95,7 +95,6 @@ async def restart_required(adopted: ManagedInstance, member: MemberCluster) -> C
     return find_condition(conditions, MembershipCondition.RESTART_REQUIRED)
 
 
-@pytest.mark.timeout(300)
 async def test_both_tokens_are_valid_until_the_owner_has_restarted_what_holds_the_old_one(
     adopted: ManagedInstance, foreign: OwnInstance, member: MemberCluster
 ) -> None:

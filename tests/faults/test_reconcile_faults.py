@@ -49,7 +49,7 @@ class Observer:
     def content(self) -> dict[str, dict[str, str]]:
         return {each.metadata.name: each.data for each in self._reflector.store}
 
-    async def until_mirrored(self, originals: dict[str, dict[str, str]], *, timeout: float = 40.0) -> None:
+    async def until_mirrored(self, originals: dict[str, dict[str, str]], *, timeout: float = 90.0) -> None:
         expected = {**originals, **{f"{name}-copy": data for name, data in originals.items()}}
         await self._changes.until(lambda _: self.content() == expected, timeout=timeout)
 
@@ -86,7 +86,7 @@ async def write(client: Client, namespace: str, name: str, **data: str) -> None:
 async def third_event(client: Client, namespace: str) -> Object:
     """The event of a copy that was made three times."""
     watch = client.watch(kinds.EVENTS, namespace=namespace, send_initial_events=True)
-    async with asyncio.timeout(10), aclosing(watch) as events:
+    async with asyncio.timeout(60), aclosing(watch) as events:
         async for event in events:
             if event.object.get("count") == 3:
                 return event.object
@@ -193,7 +193,7 @@ async def test_killed_at_each_of_its_changes(kube: Kube, namespace: str, tmp_pat
 async def renewed(term: LeaderTerm) -> None:
     """Until the lease is renewed the next time."""
     before = term.remaining()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (now := term.remaining()) <= before:
             before = now
             await asyncio.sleep(0.05)

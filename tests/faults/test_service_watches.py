@@ -19,7 +19,7 @@ from kairship.kube import Client, kinds
 from kairship.resources import NAMESPACE
 from kairship.rpc.errors import Code
 
-PATIENCE = 45.0
+PATIENCE = 120.0
 
 
 @asynccontextmanager

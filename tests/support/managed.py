@@ -22,7 +22,7 @@ from kairship.reconcile import Interceptor, LeaseName
 from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
 from support import own_global
 
-PATIENCE = 90.0
+PATIENCE = 120.0
 
 Predicate = Callable[[Instance], bool]
 

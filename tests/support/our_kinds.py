@@ -24,7 +24,7 @@ from kairship.resources import (
 )
 from kairship.resources.instance_status import ClusterCount, Summary, Totals
 
-PATIENCE = 45.0
+PATIENCE = 120.0
 NOON = dt.datetime(2025, 6, 1, 12, 0, 0, tzinfo=dt.UTC)
 SERVED = {
     each.kind: Resource.of(each.api_version, each.plural, kind=each.kind, namespaced=False) for each in DEFINITIONS

@@ -24,7 +24,7 @@ from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
 
 _MANAGER = "kairship-tests"
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 
 
 @contextmanager

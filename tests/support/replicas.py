@@ -13,7 +13,7 @@ import msgspec
 from support import mortal_controller_manager
 from support.managed import World
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Replica:

@@ -32,7 +32,7 @@ from support.own_global import identity
 
 INSTANCE = SERVED["Instance"]
 OFFERS = (Offer(DriverName.LOCAL, ("v1.18.2", "v1.18.1")), EXTERNAL)
-PATIENCE = 45.0
+PATIENCE = 120.0
 ALICE = Caller(id="alice", name="Alice")
 
 M = TypeVar("M", bound=Message[Any])
