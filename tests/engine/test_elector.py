@@ -124,7 +124,7 @@ async def test_after_kill_9_another_leads_within_ten_seconds(kube: Kube, namespa
         assert second.terms() > first.terms()
 
 
-async def test_after_a_clean_stop_another_leads_within_a_second(kube: Kube, namespace: str, tmp_path: Path) -> None:
+async def test_after_a_clean_stop_another_leads_at_once(kube: Kube, namespace: str, tmp_path: Path) -> None:
     async with candidates(kube, namespace, tmp_path) as start:
         first = await start()
         await first.until("leads", timeout=PATIENCE)
@@ -160,7 +160,6 @@ async def test_who_wakes_up_after_its_term_does_not_act(kube: Kube, namespace: s
 BURN = "import time; end = time.monotonic() + 20\nwhile time.monotonic() < end: sum(range(1000))"
 
 
-@pytest.mark.timeout(180)
 async def test_a_fully_loaded_machine_costs_nobody_the_lease(kube: Kube, namespace: str, tmp_path: Path) -> None:
     """Every core twice over, and a leader whose event loop is blocked almost all of the time."""
     async with candidates(kube, namespace, tmp_path) as start, AsyncExitStack() as burning:

@@ -18,7 +18,7 @@ from kairship.controlplane import karmada
 from kairship.kube import Client, kinds
 from kairship.resources import Instance, InstanceCondition, InstanceReason, find_condition
 
-SHOWN_WITHIN = 10.0
+SHOWN_WITHIN = 60.0
 READY, REACHABLE, MEMBERS = InstanceCondition.READY, InstanceCondition.REACHABLE, InstanceCondition.MEMBERS_REACHABLE
 
 

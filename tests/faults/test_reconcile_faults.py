@@ -87,7 +87,7 @@ async def write(client: Client, namespace: str, name: str, **data: str) -> None:
 async def third_event(client: Client, namespace: str) -> Object:
     """The event of a copy that was made three times."""
     watch = client.watch(kinds.EVENTS, namespace=namespace, send_initial_events=True)
-    async with asyncio.timeout(10), aclosing(watch) as events:
+    async with asyncio.timeout(60), aclosing(watch) as events:
         async for event in events:
             if event.object.get("count") == 3:
                 return event.object
@@ -194,7 +194,7 @@ async def test_killed_at_each_of_its_changes(kube: Kube, namespace: str, tmp_pat
 async def renewed(term: LeaderTerm) -> None:
     """Until the lease is renewed the next time."""
     before = term.remaining()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (now := term.remaining()) <= before:
             before = now
             await asyncio.sleep(0.05)
