@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, instance_of
+from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, WantedInstance, instance_of
 from kairship.controllers.lifecycle import lasting, restoring, upgrading
 from kairship.controllers.lifecycle.backing_up import keep_backups
 from kairship.controllers.lifecycle.backup_store import BackupStore
@@ -39,6 +39,7 @@ from kairship.reconcile import (
     Result,
     RetryAfter,
     RetryPolicy,
+    Store,
     TerminalError,
     Watch,
     own_key,
@@ -81,6 +82,7 @@ def lifecycle_controller(
 ) -> Controller:
     """`drivers` belong to one term: what they call refuses an older one."""
     lifecycle = Lifecycle(
+        cluster.wanted.store,
         drivers,
         backups=BackupStore(settings.backups),
         clock=clock,
@@ -104,6 +106,7 @@ def lifecycle_controller(
 class Lifecycle:
     def __init__(
         self,
+        wanted: Store[WantedInstance],
         drivers: Mapping[DriverName, Driver],
         *,
         backups: BackupStore,
@@ -111,6 +114,7 @@ class Lifecycle:
         estimators: Estimators,
         turns: asyncio.Semaphore,
     ) -> None:
+        self._wanted = wanted
         self._drivers = drivers
         self._turns = turns
         self._backups = backups
@@ -118,6 +122,16 @@ class Lifecycle:
         self._estimators = estimators
 
     async def reconcile(self, context: Context, key: Key) -> Result:
+        # The turn comes first: what was read before a wait of minutes would be out of date.
+        async with self._turn(key):
+            return await self._look_after(context, key)
+
+    def _turn(self, key: Key) -> AbstractAsyncContextManager[None]:
+        wanted = self._wanted.get(key.name)
+        driver = self._drivers.get(wanted.spec.driver) if wanted is not None else None
+        return self._turns if driver is not None and driver.capabilities.can_destroy else nullcontext()
+
+    async def _look_after(self, context: Context, key: Key) -> Result:
         try:
             instance = await context.client.get(INSTANCE, key.name, as_type=Instance)
         except NotFound:
@@ -129,13 +143,9 @@ class Lifecycle:
             return DONE
         work = await self._work(context, instance)
         calm = await lasting.keep(work)
-        async with self._turn(work):
-            await self._bring_about(work)
+        await self._bring_about(work)
         await work.journal.write()
         return RetryAfter(min(EVERY, calm))
-
-    def _turn(self, work: Work) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if work.adopts else self._turns
 
     async def _bring_about(self, work: Work) -> None:
         estimators = await self._estimators(work.instance)
@@ -158,8 +168,7 @@ class Lifecycle:
             return DONE
         work = await self._work(context, instance)
         self._in_effect.forget(work.uid)
-        async with self._turn(work):
-            result = await delete(work)
+        result = await delete(work)
         if result is not DONE:
             return result
         # At the revision that the last word about its deletion has left.
