@@ -49,7 +49,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP, ObservedInstance
 from kairship.controllers.membership.report import KnownMembership
 from kairship.embedded import roles
-from kairship.kube import Client, Connection, Resource, kinds
+from kairship.kube import Client, Connection, KubeError, Resource, kinds
 from kairship.reconcile import MetadataOnly, Metrics, Reflector, Selection, SystemClock
 from kairship.resources import (
     NAMESPACE,
@@ -163,16 +163,27 @@ class Fleet:
         instances, begin = clusters // EACH, time.monotonic()
         await self._each(self._add_instance(number) for number in range(self.instances, instances))
         self.instances = instances
-        added = range(self.clusters, clusters)
+        await self._each(self._add_cluster(number) for number in range(self.clusters, clusters))
         self.clusters = clusters
-        await self._each(self._add_cluster(number) for number in added)
         await self.objects.until(self._not_whole, f"{instances} instances")
         await self.memberships.until(self._not_joined, f"{len(self.joined)} members")
-        async with asyncio.timeout(PATIENCE):
-            while missing := await self._unconnected():
-                print(f"  {missing} planes are not connected yet", flush=True)
-                await asyncio.sleep(LOOK_AGAIN)
+        await self._until_connected()
         return time.monotonic() - begin
+
+    async def _until_connected(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while missing := await self._unconnected():
+            if time.monotonic() > end:
+                raise TimeoutError(f"{missing} planes are not connected after {PATIENCE:g} s")
+            await asyncio.sleep(LOOK_AGAIN)
+
+    def whole(self) -> list[int]:
+        """The instances that are as they should be."""
+        return [number for number in range(self.instances) if self._is_whole(number)]
+
+    def members(self) -> list[int]:
+        """The clusters that have joined."""
+        return [number for number in self.joined if self._has_joined(number)]
 
     def _not_whole(self) -> list[str]:
         return [instance_name(number) for number in range(self.instances) if not self._is_whole(number)]
@@ -266,11 +277,12 @@ async def measure_steady(plane: Plane, planes: ManyPlanes) -> Steady:
 
 async def measure_inside(planes: ManyPlanes, fleet: Fleet) -> Latency:
     taken: list[float] = []
-    last, end = dict.fromkeys(range(fleet.instances), 0.0), time.monotonic() + CHANGING
+    whole, end = fleet.whole(), time.monotonic() + CHANGING
+    last = dict.fromkeys(whole, 0.0)
     for change in range(CHANGES):
         if time.monotonic() > end and len(taken) > 1:
             break
-        number = change % fleet.instances
+        number = whole[change % len(whole)]
         await asyncio.sleep(max(0.0, last[number] + APART - time.monotonic()))
         expected = fleet.deployments[number] = fleet.deployments.get(number, 0) + 1
         begin = time.monotonic()
@@ -292,11 +304,11 @@ async def measure_inside(planes: ManyPlanes, fleet: Fleet) -> Latency:
 
 async def measure_cluster(plane: Plane, fleet: Fleet) -> Latency:
     taken: list[float] = []
-    end = time.monotonic() + CHANGING
+    members, end = fleet.members(), time.monotonic() + CHANGING
     for change in range(CHANGES):
         if time.monotonic() > end and len(taken) > 1:
             break
-        number = fleet.joined[change % len(fleet.joined)]
+        number = members[change % len(members)]
         name, mark = cluster_name(number), f"{fleet.clusters}-{change}"
         karmada = fleet.inside[fleet.instance_of(number) % KARMADAS]
         begin = time.monotonic()
@@ -312,16 +324,17 @@ async def measure_cluster(plane: Plane, fleet: Fleet) -> Latency:
 
 async def take_up(fleet: Fleet, size: int, deadline: float) -> tuple[float, str]:
     """Returns how long it took, and why it did not come to that size."""
-    began = time.monotonic()
-    while fleet.clusters < size:
+    began, problem = time.monotonic(), ""
+    while fleet.clusters < size and not problem:
         if deadline - time.monotonic() < MEASURING:
-            return time.monotonic() - began, "no time is left"
+            problem = "no time is left"
+            continue
         try:
             took = await fleet.grow_to(min(size, fleet.clusters + AT_A_TIME))
-        except TimeoutError as error:
-            return time.monotonic() - began, str(error)
-        print(f"{fleet.clusters} clusters and {fleet.instances} instances, the last after {took:.1f} s", flush=True)
-    return time.monotonic() - began, ""
+            print(f"{fleet.clusters} clusters and {fleet.instances} instances, the last after {took:.1f} s", flush=True)
+        except* (TimeoutError, KubeError) as errors:
+            problem = str(errors.exceptions[0])
+    return time.monotonic() - began, problem
 
 
 async def measure(sizes: Sequence[int], joined: int, minutes: float) -> AsyncGenerator[tuple[int, Figures]]:
@@ -341,7 +354,7 @@ async def measure(sizes: Sequence[int], joined: int, minutes: float) -> AsyncGen
                     fleet.clusters,
                     Figures(
                         instances=fleet.instances,
-                        joined=len(fleet.joined),
+                        joined=len(fleet.members()),
                         seconds_to_take_up=round(took, 1),
                         steady=steady,
                         inside=await measure_inside(planes, fleet),
