@@ -1,4 +1,7 @@
-"""One file of a spool: lines, appended to and flushed, the last of which a crash may have cut off."""
+"""One file of a spool: lines, appended to and flushed, the last of which a crash may have cut off.
+
+Any thread may append: the system puts what they write one after the other.
+"""
 
 import errno
 import os
@@ -18,11 +21,13 @@ class Segment:
         """The system has it then. Raises `OSError`, and after that always: the last line may be a part of one."""
         if self._torn:
             raise OSError(errno.EIO, "a line before this was not written")
-        self._torn = True
         written = 0
-        while written < len(lines):
-            written += os.write(self._file, lines[written:])
-        self._torn = False
+        try:
+            while written < len(lines):
+                written += os.write(self._file, lines[written:])
+        except OSError:
+            self._torn = True
+            raise
         self.size += written
 
     def flush(self, lines: bytes = b"") -> None:
