@@ -16,8 +16,12 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one with every step of SQLite's machine, on connections that are opened from now on."""
     counted: list[int] = []
 
+    def step() -> bool:
+        counted.append(1)
+        return False
+
     def count(db: apsw.Connection) -> None:
-        db.set_progress_handler(lambda: counted.append(1) or False, 1)
+        db.set_progress_handler(step, 1)
 
     monkeypatch.setattr(apsw, "connection_hooks", [count])
     return counted
