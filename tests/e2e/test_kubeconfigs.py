@@ -30,7 +30,7 @@ async def ann(people: People) -> Person:
     """She administrates the instance."""
     ann = await people.person("ann")
     await people.bind(ann, "admin", instance="demo")
-    await within(lambda: may_list(ann.client), seconds=20)
+    await within(lambda: may_list(ann.client), seconds=60)
     return ann
 
 
@@ -129,7 +129,7 @@ async def is_refused(client: Client, status: int) -> bool:
 async def test_who_is_unbound_or_disabled_has_nothing_left(engine: Engine, people: People, tmp_path: Path) -> None:
     bob = await people.person("bob")
     binding = await people.bind(bob, "admin", instance="demo")
-    await within(lambda: may_list(bob.client), seconds=20)
+    await within(lambda: may_list(bob.client), seconds=60)
     issued = await issue(bob.client)
     his = kubectl(engine, tmp_path, issued["kubeConfigString"])
     token = bob.client.named(yaml.safe_load(issued["kubeConfigString"])["users"][0]["user"]["token"])
@@ -139,7 +139,7 @@ async def test_who_is_unbound_or_disabled_has_nothing_left(engine: Engine, peopl
             await watch.wait()
     await within(lambda: is_refused(token, 404))
     await people.bind(bob, "admin", instance="demo")
-    await within(lambda: may_list(token), seconds=20)
+    await within(lambda: may_list(token), seconds=60)
     await people.do("PUT", f"users/{bob.id}", {"disabled": True})
     await within(lambda: is_refused(token, 401))
 
@@ -261,7 +261,7 @@ async def test_the_command_line_merges_a_context_and_lets_kubectl_in(ann: Person
 async def test_whoever_has_a_right_gets_in_but_not_everybody_gets_a_token(people: People, terminal: Terminal) -> None:
     vic = await people.person("vic")
     await people.bind(vic, "viewer", instance="demo", namespace="default")
-    await within(lambda: may_list(vic.client), seconds=20)
+    await within(lambda: may_list(vic.client), seconds=60)
     await terminal.signs_in(vic)
     code, out = await terminal.types("kubeconfig", "demo", "--token")
     assert (code, "kairship.kubeconfigs.create is needed" in out) == (1, True)

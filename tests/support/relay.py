@@ -77,7 +77,7 @@ class Relay:
         if self._listener is None:
             await self.start()
 
-    async def wait_for_connections(self, count: int, *, timeout: float = 10.0) -> None:
+    async def wait_for_connections(self, count: int, *, timeout: float = 90.0) -> None:
         """Until exactly `count` connections are open."""
         async with asyncio.timeout(timeout), self._changed:
             await self._changed.wait_for(lambda: len(self._clients) == count)

@@ -41,7 +41,7 @@ class Trail:
         return [(event.request_id, event.outcome) for event in self.events.values()]
 
     async def until(self, *expected: tuple[str, int]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sorted(self.outcomes) != sorted(expected):  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.01)
 
@@ -102,7 +102,7 @@ async def test_an_act_arrives_with_its_outcome(tmp_path: Path, trail: Trail) -> 
             "192.0.2.1",
             "Instance.DeleteInstance",
         )
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while worker.segments():  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.01)
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"]
@@ -130,7 +130,7 @@ async def test_who_is_killed_in_the_act_leaves_it_to_others(tmp_path: Path, trai
     trail.down = False
     async with working(tmp_path, trail):
         await trail.until(("done", 0), ("begun", 2))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while segment.exists():  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.01)
 
@@ -197,7 +197,7 @@ async def test_what_cannot_be_written_is_not_done(
         again = call("r-2")
         await worker.audit.before(again, REQUEST)
         await worker.audit.after(again, REQUEST, None)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while ("r-2", 0) not in trail.outcomes:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.01)
 

@@ -16,11 +16,14 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one with every step of SQLite's machine, on connections that are opened from now on."""
     counted: list[int] = []
 
-    def count() -> bool:
+    def step() -> bool:
         counted.append(1)
         return False
 
-    monkeypatch.setattr(apsw, "connection_hooks", [lambda db: db.set_progress_handler(count, 1)])
+    def count(db: apsw.Connection) -> None:
+        db.set_progress_handler(step, 1)
+
+    monkeypatch.setattr(apsw, "connection_hooks", [count])
     return counted
 
 

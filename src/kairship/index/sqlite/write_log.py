@@ -1,7 +1,8 @@
 """Recent writes in a file that the apiservers of a machine share.
 
 A caller's own are found by an index, in microseconds: what others write, however much, makes no read slower. Nothing is
-kept in memory, so a process that starts anew knows what the one before it has noted.
+kept in memory, so a process that starts anew knows what the one before it has noted. A note is written on the event
+loop (`briefly`), since a writer waits for it, and nothing waits for the disk.
 """
 
 import asyncio
@@ -10,14 +11,15 @@ from pathlib import Path
 
 import apsw
 
+from kairship.index.sqlite.briefly import Briefly
 from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import rows
-from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError
 from kairship.index.writes import REMEMBERED, Note, Written
 
 _BUSY_MS = 2000
 _BRIEFLY_MS = 20
+_TIDY_EVERY = 1.0
 _FILE = "writes.db"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS write(
@@ -34,17 +36,20 @@ class SqliteWriteLog:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clock = clock
         try:
-            # Written in a thread and read on the event loop: each has a connection of its own.
+            # Written in a thread if need be, and read on the event loop: each has a connection of its own.
             self._reading, self._writing = _connect(root / _FILE, _BRIEFLY_MS), _connect(root / _FILE, _BUSY_MS)
             self._writing.execute("BEGIN IMMEDIATE")
             self._writing.execute(_TABLES)
             # What is later than now is from before the machine was started. Now is when nobody else can write.
             self._writing.execute("DELETE FROM write WHERE at > ?", (clock(),))
             self._writing.execute("COMMIT")
+            self._writing.set_busy_timeout(0)
         except apsw.Error as error:
             # Not begun anew: those who have it open would not learn what is written from now on.
             raise BrokenIndexError(f"{root / _FILE} cannot be used ({error}): stop the plane and delete it") from error
         self._turn = asyncio.Lock()
+        self._briefly = Briefly()
+        self._tidied = clock()
 
     async def note(self, caller: str, written: Written) -> None:
         now = self._clock()
@@ -55,11 +60,13 @@ class SqliteWriteLog:
                     "INSERT INTO write(caller, cluster, kind, revision, uid, at) VALUES (?, ?, ?, ?, ?, ?)",
                     (caller, written.cluster, written.kind, written.revision, written.deleted_uid, now),
                 )
-                self._writing.execute("DELETE FROM write WHERE at < ?", (now - REMEMBERED,))
+                if now - self._tidied > _TIDY_EVERY:
+                    self._writing.execute("DELETE FROM write WHERE at < ?", (now - REMEMBERED,))
+                    self._tidied = now
 
         async with self._turn:
             try:
-                await in_thread(write)
+                await self._briefly.run(self._writing, write)
             except apsw.Error as error:
                 raise BrokenIndexError(f"a write cannot be noted: {error}") from error
 
