@@ -20,8 +20,6 @@ T = TypeVar("T")
 _SLOW = 0.005
 _PAUSE = 2.0
 BUSY_MS = 2000
-
-
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
@@ -31,15 +29,20 @@ def disk_reads() -> int:
     return used.ru_inblock + used.ru_majflt
 
 
+def disk_writes() -> int:
+    """How much was left to be written to disk so far; whoever leaves more than it takes is made to wait."""
+    return resource.getrusage(_THIS_THREAD).ru_oublock
+
+
 class Briefly:
     """Of all connections of a process. Connections are made so that they wait for no lock."""
 
     def __init__(
-        self, clock: Callable[[], float] = time.perf_counter, disk_reads: Callable[[], int] = disk_reads
+        self, clock: Callable[[], float] = time.perf_counter, disk_use: Callable[[], int] = disk_reads
     ) -> None:
         self._clock = clock
-        self._disk_reads = disk_reads
-        self._read = disk_reads()
+        self._disk_use = disk_use
+        self._used = disk_use()
         self._not_before = 0.0
 
     async def run(self, db: apsw.Connection, work: Callable[[], T]) -> T:
@@ -56,8 +59,8 @@ class Briefly:
 
     def _disk_was_asked(self) -> bool:
         """Since the last time that this was looked at: at most a pause too many comes of that."""
-        before, self._read = self._read, self._disk_reads()
-        return self._read != before
+        before, self._used = self._used, self._disk_use()
+        return self._used != before
 
 
 async def patiently(db: apsw.Connection, work: Callable[[], T]) -> T:
