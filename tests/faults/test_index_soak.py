@@ -170,7 +170,7 @@ async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 180.
         await asyncio.sleep(0.2)
 
 
-async def test_soak(own: OwnCluster, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+async def test_soak(own: OwnCluster, tmp_path: Path, record_testsuite_property: Callable[[str, object], None]) -> None:
     root, kubeconfig = tmp_path / "index", tmp_path / "kubeconfig"
     async with relay_to("127.0.0.1", own.plane.ports["kube-apiserver"]) as relay:
         far = msgspec.structs.replace(own.connection, server=f"https://{relay.address}", tls_server_name="127.0.0.1")
@@ -196,6 +196,6 @@ async def test_soak(own: OwnCluster, tmp_path: Path, record_property: Callable[[
         index.close()
         writes.close()
     assert len(traffic.lists) > 3
-    record_property(
+    record_testsuite_property(
         "soak", {"served": traffic.served, "passed": traffic.passed, "lists": len(traffic.lists), **traffic.acts}
     )
