@@ -211,12 +211,11 @@ async def _whole(snapshot: Snapshot, whole: Plan, form: Form, revision: int) -> 
     yield b"]}\n" if before == b"," else before + b"]}\n"
 
 
-async def _batches(snapshot: Snapshot, whole: Plan, form: Form) -> AsyncGenerator[list[bytes]]:
-    if not form.computes:
-        async with aclosing(snapshot.bodies(whole)) as stored:
-            async for bodies in stored:
-                yield bodies
-        return
+def _batches(snapshot: Snapshot, whole: Plan, form: Form) -> AsyncGenerator[list[bytes]]:
+    return _computed(snapshot, whole, form) if form.computes else snapshot.bodies(whole)
+
+
+async def _computed(snapshot: Snapshot, whole: Plan, form: Form) -> AsyncGenerator[list[bytes]]:
     async with aclosing(snapshot.rows(whole)) as found:
         async for rows in found:
             yield await _items(form, rows)
