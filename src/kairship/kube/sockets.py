@@ -6,13 +6,13 @@ whether it is still there, and reports the connection as lost when it does not a
 """
 
 import socket
+from contextlib import suppress
 from typing import Any
 
 from .addresses import AddressRule
 
-NOTICED_AFTER = 15
-"""Seconds without an answer. Index reads are refused when the index is older than that."""
 _IDLE, _INTERVAL, _PROBES = 6, 3, 3
+_NOTICED_AFTER = _IDLE + _INTERVAL * _PROBES  # seconds: no longer than the index may be old and still be read
 
 # By the names that a system has for them: Linux, then macOS for the first one.
 _OPTIONS = (
@@ -21,7 +21,7 @@ _OPTIONS = (
     ("TCP_KEEPINTVL", _INTERVAL),
     ("TCP_KEEPCNT", _PROBES),
     # The same for what was sent and not taken: without it the system goes on trying for a quarter of an hour.
-    ("TCP_USER_TIMEOUT", NOTICED_AFTER * 1000),
+    ("TCP_USER_TIMEOUT", _NOTICED_AFTER * 1000),
 )
 
 
@@ -35,6 +35,8 @@ class SocketOpener:
         opened = self._addresses.open_socket(found) if self._addresses else socket.socket(*found[:3])
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _OPTIONS:
-            if (option := getattr(socket, name, None)) is not None:
-                opened.setsockopt(socket.IPPROTO_TCP, option, value)
+            option = getattr(socket, name, None)
+            if option is not None:
+                with suppress(OSError):  # a system that has the name and not the option goes without it
+                    opened.setsockopt(socket.IPPROTO_TCP, option, value)
         return opened
