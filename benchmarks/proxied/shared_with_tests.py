@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests"))
 
-from support.answering_pods import let_pods_answer, write_log  # noqa: E402 - found only from here on
-from support.go_programs import build  # noqa: E402
+from support.answering_pods import let_pods_answer, write_log
+from support.go_programs import build
 
 __all__ = ["build", "let_pods_answer", "write_log"]

@@ -69,7 +69,7 @@ async def running(kubectl: Kubectl, *arguments: str, stdin: bool = False) -> Asy
 
 async def line_of(process: asyncio.subprocess.Process) -> str:
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         return (await process.stdout.readline()).decode().strip()
 
 
@@ -111,7 +111,7 @@ async def test_a_terminal_is_opened_as_people_do(admin: Kubectl, place: Place) -
 async def shown(terminal: int, word: str) -> str:
     """What a terminal shows, once a word is in it."""
     seen = ""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while word not in seen:
             seen += (await asyncio.to_thread(os.read, terminal, 4096)).decode(errors="replace")
     return seen
@@ -161,7 +161,7 @@ async def test_ports_are_forwarded(admin: Kubectl, place: Place, environment: di
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"hello\n")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 assert await reader.readline() == b"HELLO\n"
             writer.close()
 
@@ -186,7 +186,7 @@ async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
     async def may_exec() -> bool:
         return (await on_member("exec", *here, place.pod, "--", "true")).code == 0
 
-    await within(may_exec, seconds=20)
+    await within(may_exec, seconds=PATIENCE)
     assert "web" in await on_instance.ok("get", "deployments", *here)
     assert place.pod in await on_member.ok("get", "pods", *here)
     for elsewhere in ("default", "karmada-cluster", "kube-system"):
@@ -205,7 +205,7 @@ async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
         assert await line_of(terminal) == "here"
         await line_of(watch)
         await people.unbind(for_editors)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await terminal.wait()
         assert (await on_member("exec", *here, place.pod, "--", "true")).code != 0
         # The other group still sees.

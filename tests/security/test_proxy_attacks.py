@@ -69,7 +69,7 @@ async def scene(plane: EmbeddedPlane) -> AsyncIterator[Scene]:
             await people.bind(person, role, instance="demo")
         found = Scene(people, **persons, namespace=namespace, server=URL(entrance.server), ca=entrance.ca)
         for way, person in ((way, person) for way in WAYS for person in persons.values()):
-            await within(lambda way=way, person=person: _arrived(person, way), seconds=30)  # type: ignore[misc]
+            await within(lambda way=way, person=person: _arrived(person, way), seconds=60)  # type: ignore[misc]
         yield found
         await people.clear_away()
         await instance.delete(kinds.NAMESPACES, namespace)
@@ -117,7 +117,7 @@ async def test_a_group_with_a_name_of_kubernetes_is_only_a_group(scene: Scene) -
     assert reply.status == 400
     ann = await scene.people.person("ann")
     await scene.people.bind(await scene.people.group("masters", ann), "viewer", instance="demo")
-    await within(lambda: _arrived(ann, WAYS[0]), seconds=30)
+    await within(lambda: _arrived(ann, WAYS[0]), seconds=60)
     groups = (await identity(ann, WAYS[0]))["groups"]
     assert all(group.startswith("kairship:group:") or group == "system:authenticated" for group in groups)
 
@@ -131,7 +131,7 @@ async def exchange(scene: Scene, request: bytes, *, most: int = 1) -> list[int]:
     received = b""
     try:
         writer.write(request)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(ANSWER.findall(received)) < most and (data := await reader.read(65536)):
                 received += data
     finally:

@@ -88,6 +88,8 @@ class Proxy:
         try:
             passing = await self._door.let_in(request, target, query, envelope)
             response = await self._audited(passing)
+        except ConnectionError:
+            response = web.Response(status=499)  # the caller went away, as those who watch do
         except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
             told = _told(error, passing, envelope.request_id)
             if isinstance(told, Internal):
