@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.bindings import World, bind, on
+from support.certificates import Authority
 from support.entrance import Client, running
 from support.native_proxy import leading_to
 from support.scripted_server import ScriptedServer, reply, scripted_server
@@ -58,10 +59,11 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    world, spool = World(bind("ann", Role.ADMIN, on("east"))), Spool(folder / "audit")
+    world, spool, authority = World(bind("ann", Role.ADMIN, on("east"))), Spool(folder / "audit"), Authority()
+    script = (reply({"kind": "ConfigMap"}) for _ in range(10))
     async with (
-        scripted_server(*(reply({"kind": "ConfigMap"}) for _ in range(10))) as server,
-        KubeClient(Connection(server.url)) as there,
+        scripted_server(*script, tls=authority.issue().server_context()) as server,
+        KubeClient(Connection(server.url, ca=authority.certificate)) as there,
     ):
         writing = asyncio.create_task(spool.run())
         async with running(world=world, behind=leading_to(OneInstance(there), world, spool)) as entrance:
@@ -114,10 +116,8 @@ async def test_terminals_and_secrets_wait_for_the_disk(tmp_path: Path, held_disk
             "/api/v1/namespaces/shop/configmaps"
         ]
         held_disk.set()
-        await here.until_asked(4)
-        for each in waiting:
-            each.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(*waiting)
+        assert len(here.server.requests) == 4
 
 
 async def test_what_the_disk_did_not_take_may_have_been_done_once_and_then_nothing_is(
