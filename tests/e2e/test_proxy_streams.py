@@ -127,11 +127,19 @@ async def test_much_passes_in_both_directions(admin: Kubectl, place: Place) -> N
     assert fed.out.strip() == str(size)
 
 
-async def test_files_are_copied(admin: Kubectl, place: Place, tmp_path: Path) -> None:
-    source = tmp_path / "source.txt"
-    source.write_text("copied")
-    await admin.ok("cp", f"{place.namespace}/{place.pod}:{source}", str(tmp_path / "target.txt"))
-    assert (tmp_path / "target.txt").read_text() == "copied"
+@pytest.mark.parametrize("environment", [{}, SPDY], ids=["websocket", "spdy"])
+async def test_files_are_copied_into_a_pod_and_out_of_it(
+    admin: Kubectl, place: Place, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """What runs in a pod of kwok's sees this machine's files: the archives go all the way, the folder is here."""
+    kubectl, pod = replace(admin, environment=environment), f"{place.namespace}/{place.pod}"
+    source, inside, target = tmp_path / "source", tmp_path / "inside", tmp_path / "target"
+    inside.mkdir()
+    source.write_bytes(os.urandom(3 << 20))
+    await kubectl.ok("cp", str(source), f"{pod}:{inside}/copy")
+    assert (inside / "copy").read_bytes() == source.read_bytes()
+    await kubectl.ok("cp", f"{pod}:{inside}/copy", str(target))
+    assert target.read_bytes() == source.read_bytes()
 
 
 async def test_logs_are_read_and_followed(plane: EmbeddedPlane, admin: Kubectl, place: Place) -> None:
