@@ -169,7 +169,7 @@ async def test_watches_tell_the_same_as_from_the_instance(kubectl: Kubectl, orig
             await original.ok("apply", "-n", home, "-f", "-", stdin=manifest)
 
     async def shows(name: str) -> bool:
-        return all(name in await kubectl.ok("get", kind, "-n", home) for kind in ("configmaps", "deployments"))
+        return all([name in await kubectl.ok("get", kind, "-n", home) for kind in ("configmaps", "deployments")])
 
     await change("early", "1")
     await within(lambda: shows("early"), seconds=60)
