@@ -1,6 +1,6 @@
 """What the controllers cost with many instances and clusters while nothing changes, and how soon a change shows.
 
-    python benchmarks/controllers.py                     the figures, and results/controllers.json; some ten minutes
+    python benchmarks/controllers.py                     the figures, and results/controllers.json; a quarter of an hour
     python benchmarks/controllers.py --sizes 10 100      smaller, and nothing is written
 
 A real global cluster with `kairship controller-manager` as `kairship up` runs it, and in it 10, 100 and 1,000 clusters
@@ -8,6 +8,10 @@ with a tenth as many instances. Behind them are a few real Karmadas and Kubernet
 as many, by changing who they are (`benchmarks/relay` says what it changes). The controller-manager keeps to each of
 them the connections and watches that it would keep to a real one. Instances are adopted, which is the dearest kind: all
 that is known of their components is asked for over the network.
+
+They come a hundred clusters at a time, each hundred when the one before is as it should be: how fast a plane takes up
+a thousand that all appear at once is another question. Results are written after each size. When `--minutes` are
+nearly over, or a hundred are not taken up, what is there by then is measured as it is.
 
 Joining is real on both sides too, but two real Karmadas are not fifty: with hundreds of members each, on the few cores
 that everything shares, they would be what is measured. So of the ten clusters for each instance `--joined` join, and
@@ -29,7 +33,8 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -44,9 +49,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP, ObservedInstance
 from kairship.controllers.membership.report import KnownMembership
 from kairship.embedded import roles
-from kairship.instances.drivers import DriverError
-from kairship.instances.drivers.waiting import until
-from kairship.kube import Client, Connection, Resource, kinds
+from kairship.kube import Client, Connection, KubeError, Resource, kinds
 from kairship.reconcile import MetadataOnly, Metrics, Reflector, Selection, SystemClock
 from kairship.resources import (
     NAMESPACE,
@@ -60,10 +63,18 @@ SIZES = (10, 100, 1000)
 KARMADAS, MEMBERS = 2, 2
 EACH, JOINED = 10, 1
 AT_ONCE = 16
+AT_A_TIME = 100
 SETTLING, WINDOW = 10.0, 20.0
 CHANGES = 40
 APART = 1.2
-PATIENCE = 300.0
+PATIENCE = 180.0
+MINUTES = 15.0
+MEASURING = 150.0
+"""What the figures of one size take at most, and the end of the plane: nothing more is taken up when less is left."""
+LOOK_AGAIN = 3.0
+"""Between looks at the controller-manager's metrics: with thousands of series each costs it a part of a second."""
+CHANGING = 45.0
+"""For the changes of one kind: as many as fit, up to `CHANGES`."""
 
 DEPLOYMENT: dict[str, Any] = {
     "selector": {"matchLabels": {"app": "web"}},
@@ -92,6 +103,8 @@ class Figures:
     steady: Steady
     inside: Latency
     cluster: Latency
+    problem: str = ""
+    """Why it is not the size that was asked for, or not as it should be."""
 
 
 class Followed:
@@ -109,14 +122,15 @@ class Followed:
     def get(self, name: str) -> Any:
         return self._reflector.store.get(name)
 
-    async def until(self, holds: Callable[[], bool], what: str) -> None:
+    async def until(self, missing: Callable[[], object], what: str) -> None:
+        """Until nothing is missing any more."""
         try:
             async with asyncio.timeout(PATIENCE):
-                while not holds():
+                while missing():
                     await self._news.wait()
                     self._news.clear()
         except TimeoutError:
-            raise TimeoutError(f"{what}: not after {PATIENCE:g} s") from None
+            raise TimeoutError(f"{what}: not after {PATIENCE:g} s, missing: {missing()}") from None
 
 
 class Fleet:
@@ -149,17 +163,33 @@ class Fleet:
         instances, begin = clusters // EACH, time.monotonic()
         await self._each(self._add_instance(number) for number in range(self.instances, instances))
         self.instances = instances
-        added = range(self.clusters, clusters)
+        await self._each(self._add_cluster(number) for number in range(self.clusters, clusters))
         self.clusters = clusters
-        await self._each(self._add_cluster(number) for number in added)
-        await self.objects.until(
-            lambda: all(self._is_whole(number) for number in range(instances)), f"{instances} instances"
-        )
-        await self.memberships.until(
-            lambda: all(self._has_joined(number) for number in self.joined), f"{len(self.joined)} members"
-        )
-        await until(self._unconnected, what="every plane being connected", timeout=PATIENCE)
+        await self.objects.until(self._not_whole, f"{instances} instances")
+        await self.memberships.until(self._not_joined, f"{len(self.joined)} members")
+        await self._until_connected()
         return time.monotonic() - begin
+
+    async def _until_connected(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while missing := await self._unconnected():
+            if time.monotonic() > end:
+                raise TimeoutError(f"{missing} planes are not connected after {PATIENCE:g} s")
+            await asyncio.sleep(LOOK_AGAIN)
+
+    def whole(self) -> list[int]:
+        """The instances that are as they should be."""
+        return [number for number in range(self.instances) if self._is_whole(number)]
+
+    def members(self) -> list[int]:
+        """The clusters that have joined."""
+        return [number for number in self.joined if self._has_joined(number)]
+
+    def _not_whole(self) -> list[str]:
+        return [instance_name(number) for number in range(self.instances) if not self._is_whole(number)]
+
+    def _not_joined(self) -> list[str]:
+        return [cluster_name(number) for number in self.joined if not self._has_joined(number)]
 
     def instance_of(self, cluster: int) -> int:
         return cluster // EACH
@@ -207,8 +237,8 @@ class Fleet:
         wanted = (MembershipCondition.JOINED, MembershipCondition.READY)
         return found is not None and all(is_true(found.status.conditions, kind) for kind in wanted)
 
-    async def _unconnected(self) -> str | None:
-        """Whether there are planes that the controller-manager cannot use yet, by its own word."""
+    async def _unconnected(self) -> int:
+        """How many planes the controller-manager cannot use yet, by its own word."""
         [status] = await self._plane.supervisor.status(roles.CONTROLLER_MANAGER)
         url = f"http://127.0.0.1:{status.ports[0]}/metrics"
         async with ClientSession(timeout=ClientTimeout(30)) as session, session.get(url) as reply:
@@ -219,8 +249,7 @@ class Fleet:
             for sample in family.samples
             if sample.name == "kairship_pool_connected"
         )
-        missing = self.clusters + 2 * self.instances - connected  # each instance is a cluster as well
-        return f"{missing} are missing" if missing else None
+        return self.clusters + 2 * self.instances - connected  # each instance is a cluster as well
 
 
 def instance_name(number: int) -> str:
@@ -247,9 +276,13 @@ async def measure_steady(plane: Plane, planes: ManyPlanes) -> Steady:
 
 
 async def measure_inside(planes: ManyPlanes, fleet: Fleet) -> Latency:
-    taken, last = [], dict.fromkeys(range(fleet.instances), 0.0)
+    taken: list[float] = []
+    whole, end = fleet.whole(), time.monotonic() + CHANGING
+    last = dict.fromkeys(whole, 0.0)
     for change in range(CHANGES):
-        number = change % fleet.instances
+        if time.monotonic() > end and len(taken) > 1:
+            break
+        number = whole[change % len(whole)]
         await asyncio.sleep(max(0.0, last[number] + APART - time.monotonic()))
         expected = fleet.deployments[number] = fleet.deployments.get(number, 0) + 1
         begin = time.monotonic()
@@ -259,59 +292,80 @@ async def measure_inside(planes: ManyPlanes, fleet: Fleet) -> Latency:
             namespace=world(number),
         )
 
-        def counted(number: int = number, expected: int = expected) -> bool:
+        def uncounted(number: int = number, expected: int = expected) -> bool:
             summary = fleet.objects.get(instance_name(number)).status.summary
-            return bool(summary.workloads["Deployment"].total == expected)
+            return bool(summary.workloads["Deployment"].total != expected)
 
-        await fleet.objects.until(counted, f"a Deployment in instance {number}")
+        await fleet.objects.until(uncounted, f"a Deployment in instance {number}")
         last[number] = time.monotonic()
         taken.append(last[number] - begin)
     return Latency.of(taken)
 
 
 async def measure_cluster(plane: Plane, fleet: Fleet) -> Latency:
-    taken = []
+    taken: list[float] = []
+    members, end = fleet.members(), time.monotonic() + CHANGING
     for change in range(CHANGES):
-        number = fleet.joined[change % len(fleet.joined)]
+        if time.monotonic() > end and len(taken) > 1:
+            break
+        number = members[change % len(members)]
         name, mark = cluster_name(number), f"{fleet.clusters}-{change}"
         karmada = fleet.inside[fleet.instance_of(number) % KARMADAS]
         begin = time.monotonic()
         await plane.client.patch(CLUSTER, name, {"metadata": {"labels": {"change": mark}}})
 
-        def there(name: str = name, mark: str = mark, karmada: Followed = karmada) -> bool:
-            return (karmada.get(name).metadata.labels or {}).get("change") == mark
+        def not_there(name: str = name, mark: str = mark, karmada: Followed = karmada) -> bool:
+            return (karmada.get(name).metadata.labels or {}).get("change") != mark
 
-        await karmada.until(there, f"a label of cluster {name}")
+        await karmada.until(not_there, f"a label of cluster {name}")
         taken.append(time.monotonic() - begin)
     return Latency.of(taken)
 
 
-async def measure(sizes: Sequence[int], joined: int) -> dict[int, Figures]:
-    figures: dict[int, Figures] = {}
+async def take_up(fleet: Fleet, size: int, deadline: float) -> tuple[float, str]:
+    """Returns how long it took, and why it did not come to that size."""
+    began, problem = time.monotonic(), ""
+    while fleet.clusters < size and not problem:
+        if deadline - time.monotonic() < MEASURING:
+            problem = "no time is left"
+            continue
+        try:
+            took = await fleet.grow_to(min(size, fleet.clusters + AT_A_TIME))
+            print(f"{fleet.clusters} clusters and {fleet.instances} instances, the last after {took:.1f} s", flush=True)
+        except* (TimeoutError, KubeError) as errors:
+            problem = str(errors.exceptions[0])
+    return time.monotonic() - began, problem
+
+
+async def measure(sizes: Sequence[int], joined: int, minutes: float) -> AsyncGenerator[tuple[int, Figures]]:
+    """Figures of each size as soon as there are some, and of what there is when no more can be had."""
+    deadline = time.monotonic() + 60 * minutes
     async with running_plane() as plane, many_planes(plane, karmadas=KARMADAS, members=MEMBERS) as planes:
         fleet = Fleet(plane, planes, joined)
         following = asyncio.create_task(fleet.run())
         try:
             for size in sizes:
-                try:
-                    took = await fleet.grow_to(size)
-                except (TimeoutError, DriverError) as error:
-                    print(f"{size} clusters are not taken up on this machine as it is: {error}", flush=True)
-                    break
-                print(f"{size} clusters are taken up after {took:.1f} s", flush=True)
+                took, problem = await take_up(fleet, size, deadline)
+                if problem:
+                    print(f"{size} clusters are not taken up on this machine as it is: {problem}", flush=True)
                 steady = await measure_steady(plane, planes)
-                print(f"at rest: {steady}", flush=True)
-                figures[size] = Figures(
-                    instances=fleet.instances,
-                    joined=len(fleet.joined),
-                    seconds_to_take_up=round(took, 1),
-                    steady=steady,
-                    inside=await measure_inside(planes, fleet),
-                    cluster=await measure_cluster(plane, fleet),
+                print(f"{fleet.clusters} clusters at rest: {steady}", flush=True)
+                yield (
+                    fleet.clusters,
+                    Figures(
+                        instances=fleet.instances,
+                        joined=len(fleet.members()),
+                        seconds_to_take_up=round(took, 1),
+                        steady=steady,
+                        inside=await measure_inside(planes, fleet),
+                        cluster=await measure_cluster(plane, fleet),
+                        problem=problem,
+                    ),
                 )
+                if problem:
+                    break
         finally:
             following.cancel()
-    return figures
 
 
 def slopes(figures: dict[int, Figures]) -> dict[str, float]:
@@ -355,7 +409,7 @@ def show(figures: dict[int, Figures]) -> None:
         ],
     )
     report.table(
-        f"{CHANGES} changes, until they show: ms",
+        f"up to {CHANGES} changes, until they show: ms",
         ["clusters", "inside p50", "p99", "cluster p50", "p99"],
         [
             [str(size), *(f"{value:.0f}" for each in (row.inside, row.cluster) for value in asdict(each).values())]
@@ -364,21 +418,30 @@ def show(figures: dict[int, Figures]) -> None:
     )
 
 
+async def run(sizes: Sequence[int], joined: int, minutes: float) -> None:
+    load = round(psutil.getloadavg()[0], 2)
+    figures: dict[int, Figures] = {}
+    async with aclosing(measure(sizes, joined, minutes)) as measured:
+        async for size, found in measured:
+            figures[size] = found
+            show(figures)
+            steps = slopes(figures)
+            rows = [[what, f"{value:g}"] for what, value in steps.items()]
+            report.table("slopes", ["from each size to the next", ""], rows)
+            if tuple(sizes) == SIZES:
+                plain = {str(size): asdict(row) for size, row in figures.items()}
+                report.write("controllers", figures={"load_before": load, **plain}, ratios=steps)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of clusters")
     parser.add_argument("--joined", type=int, default=JOINED, help="how many of ten join")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="how long it may take")
     arguments = parser.parse_args()
     # As Ctrl-C: the plane is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    load = round(psutil.getloadavg()[0], 2)
-    figures = asyncio.run(measure(arguments.sizes, arguments.joined))
-    show(figures)
-    found = slopes(figures)
-    report.table("slopes", ["from each size to the next", ""], [[what, f"{value:g}"] for what, value in found.items()])
-    if tuple(arguments.sizes) == SIZES and len(figures) > 1:
-        plain = {str(size): asdict(row) for size, row in figures.items()}
-        report.write("controllers", figures={"load_before": load, **plain}, ratios=found)
+    asyncio.run(run(arguments.sizes, arguments.joined, arguments.minutes))
     return 0
 
 

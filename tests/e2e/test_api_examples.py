@@ -18,8 +18,6 @@ from kairship.embedded import EmbeddedPlane, roles
 from kairship.engine import Engine
 from kairship.kube import Client, kinds
 
-pytestmark = pytest.mark.timeout(240)
-
 PAGE = Path(__file__).parents[2] / "docs/api.md"
 WITHIN = 90.0
 CREATED = "storefront"

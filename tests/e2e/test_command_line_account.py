@@ -17,7 +17,7 @@ from support.ghippo_process import PASSWORD
 from support.managed import World
 from support.small_plane import SmallPlane, small_plane
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GOOD = "correct horse battery staple"
 

@@ -27,8 +27,6 @@ from kairship.supervisor import SupervisorClient, daemon
 from kairship.supervisor.layout import Layout
 from kairship.supervisor.ports import PortBook
 
-pytestmark = pytest.mark.timeout(240)
-
 DEADLINE = 200.0
 
 

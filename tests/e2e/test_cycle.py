@@ -21,8 +21,6 @@ from kairship.engine import Engine
 from kairship.kube import Client, NotFound, kinds
 from kairship.supervisor import NotRunning, SupervisorClient
 
-pytestmark = pytest.mark.timeout(400)
-
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",

@@ -20,7 +20,7 @@ from kairship.wire import write
 
 WHERE = f"{BASE}/instances/demo/namespaces/default"
 MEMBERS = ("frankfurt", "oregon")
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 JSON = dict[str, Any]
 

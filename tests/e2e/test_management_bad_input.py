@@ -14,7 +14,7 @@ from support.small_plane import SmallPlane, small_plane
 
 from kairship.wire import Method
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OURS = {name: method for name, method in METHODS.items() if method.path.startswith("/kairship.ghippo.")}
 REFUSED = {400, 401, 404, 409, 413, 429}

@@ -24,8 +24,6 @@ from kairship.ghippo.passwords import Passwords
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.sign_in import Origin, SignedIn, SignIn
 
-pytestmark = pytest.mark.timeout(300)  # Keycloak takes its time to start
-
 BACK = "http://127.0.0.1:9999/back"
 PASSWORD = "correct horse battery"
 

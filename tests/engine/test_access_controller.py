@@ -289,7 +289,7 @@ async def test_a_member_that_was_away_gets_it_when_it_returns(instance: ManagedI
             subjects = {each["name"] for item in found.items for each in item["subjects"]}
         return "kairship:user:cleo" in subjects and "kairship:user:ann" not in subjects
 
-    await eventually(arrived, "the member having it", timeout=60.0)
+    await eventually(arrived, "the member having it")
 
 
 async def test_an_instance_restored_to_an_older_revision_has_the_rights_of_today(
@@ -315,7 +315,7 @@ async def test_an_instance_restored_to_an_older_revision_has_the_rights_of_today
             found = [await status_in_member(person(inside, who), member.name, path) for who in (BEN, "dora", "eve")]
             return found == [403, 200, 403]
 
-        await eventually(as_of_today, "the rights of today", timeout=60.0)
+        await eventually(as_of_today, "the rights of today")
         with pytest.raises(Forbidden):
             await person(inside, BEN).list(kinds.CONFIGMAPS, namespace="default")
         await person(inside, "dora").list(kinds.CONFIGMAPS, namespace="default")

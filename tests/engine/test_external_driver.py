@@ -224,7 +224,7 @@ async def test_health_as_it_shows_from_outside(karmada: OwnInstance) -> None:
 
     name = f"{karmada.group}/{AGGREGATED_APISERVER}"
     await karmada.supervisor.stop(name)
-    await until(noticed, what="the loss being seen", timeout=5)
+    await until(noticed, what="the loss being seen", timeout=60)
     # Karmada's own API is down for a while: no reason to say for good that this is none.
     failed = await refusal(there)
     assert not isinstance(failed.__cause__, AdoptRefused)

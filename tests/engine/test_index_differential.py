@@ -102,7 +102,7 @@ class Both:
         assert (status, ours) == (expected_status, theirs), asked
         return len(ours["items"])
 
-    async def caught_up(self, resource: Resource, revision: str, *, timeout: float = 20.0) -> None:
+    async def caught_up(self, resource: Resource, revision: str, *, timeout: float = 90.0) -> None:
         async with asyncio.timeout(timeout):
             while True:
                 with suppress(PassThrough):

@@ -3,13 +3,44 @@
 One Karmada goes through the module: made, let go, adopted, and let go again.
 """
 
-from support.managed import ManagedInstance, World, all_of, gives, leading, settled
+import base64
+import datetime as dt
+import re
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+from support.hanging import hanging
+from support.managed import ManagedInstance, World, all_of, context_of, gives, leading, settled
+from support.waiting import eventually
 
 from kairship.controllers.global_cluster import INSTANCE
-from kairship.kube import Object, kinds
-from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason
+from kairship.controllers.lifecycle import lasting
+from kairship.controllers.lifecycle.backup_store import BackupStore
+from kairship.controllers.lifecycle.journal import Journal
+from kairship.controllers.lifecycle.work import Work
+from kairship.instances.account_tokens import SHORTEST, issue_token
+from kairship.instances.drivers.external import ExternalDriver
+from kairship.instances.pool_sources import read_kubeconfig
+from kairship.kube import AddressRule, Client, Connection, Object, kinds
+from kairship.reconcile import SystemClock
+from kairship.resources import ADOPTS_LABEL, NAMESPACE, Instance, InstanceCondition, InstanceReason, find_condition
 
-CREATED = InstanceCondition.CREATED
+CREATED, CREDENTIALS = InstanceCondition.CREATED, InstanceCondition.CREDENTIALS_VALID
+
+
+class AheadOfTime(SystemClock):
+    """The time of day is that of later."""
+
+    ahead = 0.0
+
+    def wall(self) -> dt.datetime:
+        return super().wall() + dt.timedelta(seconds=self.ahead)
+
+
+def message_of(instance: Instance, kind: InstanceCondition) -> str:
+    found = find_condition(instance.status.conditions, kind)
+    return found.message if found else ""
 
 
 async def left_behind(instance: ManagedInstance) -> Object:
@@ -45,6 +76,7 @@ async def test_adopted_used_and_let_go_again(instance: ManagedInstance, world: W
         assert found.status.credentials.name != secret
         assert await adopted.marks() == {"mark"}
         await adopted.until(gives(InstanceCondition.CONFIGURED, InstanceReason.NOT_SUPPORTED))
+        assert re.search(r"ends on \d{4}-\d\d-\d\d", message_of(found, InstanceCondition.CREDENTIALS_VALID))
 
         await adopted.change(failover={"enabled": False}, backups=[{"name": "b"}])
         await adopted.until(gives(InstanceCondition.CONFIGURED, InstanceReason.CONFIGURED))
@@ -76,6 +108,78 @@ async def test_what_is_no_karmada_is_refused_until_the_secret_leads_to_one(
         await adopted.until(gives(CREATED, InstanceReason.ADOPT_REFUSED))
         right = (await left_behind(instance))["data"]
         await client.patch(kinds.SECRETS, "chosen", {"data": right}, namespace=NAMESPACE)
-        await adopted.until(gives(CREATED, InstanceReason.ADOPTED), timeout=20)
+        await adopted.until(gives(CREATED, InstanceReason.ADOPTED))
         await client.delete(INSTANCE, adopted.name)
         await adopted.until_gone()
+
+
+async def test_adoptions_that_hang_hold_up_nobody(instance: ManagedInstance, world: World) -> None:
+    """All are at work before the first of them has been given up, which takes 10 s: more than take turns otherwise."""
+    async with AsyncExitStack() as stack:
+        stuck = [await stack.enter_async_context(hanging(world, instance.client)) for _ in range(6)]
+        await stack.enter_async_context(leading(world))
+
+        async def all_at_work() -> bool:
+            found = [await each.get() for each in stuck]
+            return all(gives(CREATED, InstanceReason.CREATING)(each) for each in found)
+
+        await eventually(all_at_work, "all being at work at once")
+
+
+async def robot(karmada: Client) -> Connection:
+    """The Karmada by a token that ends, as short as tokens can be."""
+    account = {"kind": "ServiceAccount", "name": "robot", "namespace": "kube-system"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    await karmada.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "robot"}}, namespace="kube-system")
+    await karmada.create(
+        kinds.CLUSTER_ROLE_BINDINGS, {"metadata": {"name": "robot"}, "roleRef": role, "subjects": [account]}
+    )
+    issued = await issue_token(karmada, namespace="kube-system", account="robot", seconds=SHORTEST, timeout=30.0)
+    return msgspec.structs.replace(karmada.connection, client_cert=None, client_key=None, token=issued.token)
+
+
+async def test_a_token_is_renewed_at_half_of_its_life_in_a_secret_of_ours_alone(
+    instance: ManagedInstance, world: World, tmp_path: Path
+) -> None:
+    client, adopted, clock = instance.client, ManagedInstance(world), AheadOfTime()
+    adopted.client = client
+    way = Connection.from_kubeconfig(base64.b64decode((await left_behind(instance))["data"]["kubeconfig"]))
+    async with Client(way) as karmada:
+        kubeconfig = (await robot(karmada)).to_kubeconfig(name="robot")
+    secret = {"metadata": {"name": "robot"}, "stringData": {"kubeconfig": kubeconfig.decode()}}
+    await client.create(kinds.SECRETS, secret, namespace=NAMESPACE)
+    await adopted.create(driver="external", kubeconfigSecret={"name": "robot"})
+
+    async def kept(_: str = "") -> bytes:
+        return await read_kubeconfig(client, "robot")
+
+    async def keep() -> tuple[float, Instance]:
+        context, driver = (
+            context_of(client, clock),
+            ExternalDriver(kept, addresses=AddressRule.allowing(["127.0.0.0/8"])),
+        )
+        calm = await lasting.keep(Work(context, Journal(context, await adopted.get()), driver, BackupStore(tmp_path)))
+        return calm, await adopted.get()
+
+    clock.ahead = SHORTEST / 2 + 60
+    calm, found = await keep()
+    assert gives(CREDENTIALS, InstanceReason.EXPIRING)(found)
+    assert f"replace the kubeconfig in Secret {NAMESPACE}/robot before" in message_of(found, CREDENTIALS)
+    assert calm < SHORTEST / 2
+    assert await kept() == kubeconfig, "what others keep is theirs to renew"
+
+    await client.patch(
+        kinds.SECRETS, "robot", {"metadata": {"labels": {ADOPTS_LABEL: "instance"}}}, namespace=NAMESPACE
+    )
+    _, found = await keep()
+    assert gives(CREDENTIALS, InstanceReason.VALID)(found)
+    assert "is renewed before" in message_of(found, CREDENTIALS)
+    renewed = Connection.from_kubeconfig(await kept())
+    assert renewed.token != Connection.from_kubeconfig(kubeconfig).token
+    async with Client(renewed) as again:
+        await again.get(kinds.NAMESPACES, "kube-system")
+
+    clock.ahead = 3 * SHORTEST
+    _, found = await keep()
+    assert gives(CREDENTIALS, InstanceReason.EXPIRED)(found)
+    await client.delete(INSTANCE, adopted.name)

@@ -1,20 +1,21 @@
 """The process `kairship controller-manager`: replicas, rights, what it says of itself, and how it ends."""
 
 import asyncio
+import datetime as dt
 import json
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import structlog
-from support.managed import ManagedInstance, World, gives
-from support.replicas import PATIENCE, replica
+from support.managed import ManagedInstance, World, context_of, gives
+from support.replicas import replica
+from support.waiting import PATIENCE
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle.journal import Journal
 from kairship.kube import Client, Connection, kinds
-from kairship.reconcile import Context, EventRecorder, FieldOwner, Metrics, RetryableError, SystemClock
+from kairship.reconcile import RetryableError, Timing
 from kairship.resources import NAMESPACE, InstanceCondition, InstanceReason, Writer, find_condition
 
 
@@ -43,8 +44,11 @@ async def test_one_replica_leads_and_hands_over_when_it_is_told_to_stop(
             first.process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(PATIENCE):
                 assert await first.process.wait() == 0
-            async with asyncio.timeout(2.0):
-                await second.until_ready_as("leading")
+            ended = dt.datetime.now(dt.UTC)
+            await second.until_ready_as("leading")
+            lease = await instance.client.get(kinds.LEASES, world.lease.name, namespace=NAMESPACE)
+            took = dt.datetime.fromisoformat(lease["spec"]["acquireTime"]) - ended
+            assert took.total_seconds() < Timing().duration - Timing().renew_every, "it waited for the lease to run out"
             await instance.client.delete(INSTANCE, instance.name)
             await instance.until_gone()
             second.process.send_signal(signal.SIGTERM)
@@ -86,15 +90,8 @@ async def test_its_rights_end_where_its_work_does(world: World) -> None:
 
 async def test_the_journal_gives_way_to_others_but_not_to_another_of_its_kind(instance: ManagedInstance) -> None:
     await instance.create()
-    client, clock = instance.client, SystemClock()
-    context = Context(
-        client=client,
-        owner=FieldOwner(client, Writer.LIFECYCLE),
-        events=EventRecorder(client, clock=clock, metrics=Metrics(), instance="test").of("test"),
-        log=structlog.get_logger(),
-        clock=clock,
-        term=None,
-    )
+    client = instance.client
+    context = context_of(client)
     one, another = Journal(context, await instance.get()), Journal(context, await instance.get())
     # Somebody else's part of the same status moves the revision on: no reason to stop.
     patch = {"metadata": {"name": instance.name}, "status": {"state": "UNKNOWN"}}

@@ -79,7 +79,7 @@ class Notes:
     def content(self) -> dict[str, str]:
         return {note.metadata.name: note.data.get("text", "") for note in self.reflector.store}
 
-    async def become(self, *, timeout: float = 20.0, **expected: str) -> None:
+    async def become(self, *, timeout: float = 90.0, **expected: str) -> None:
         """Until the local picture is this."""
         await self.changes.until(lambda _: self.content() == expected, timeout=timeout)
 

@@ -7,18 +7,18 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 
 import pytest
-from support.managed import ManagedInstance, World, all_of, is_now, leading, settled, steps_of
-from support.relay import relay_to
+from support.hanging import hanging
+from support.managed import ManagedInstance, all_of, is_now, leading, settled, steps_of
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controlplane import karmada
 from kairship.kube import Client, kinds
-from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, find_condition
+from kairship.resources import Instance, InstanceCondition, InstanceReason, find_condition
 
-SHOWN_WITHIN = 10.0
+SHOWN_WITHIN = 60.0
 READY, REACHABLE, MEMBERS = InstanceCondition.READY, InstanceCondition.REACHABLE, InstanceCondition.MEMBERS_REACHABLE
 
 
@@ -34,24 +34,6 @@ async def instance(managed: ManagedInstance) -> AsyncIterator[ManagedInstance]:
             # A new leader goes over the instance once: until it has, it is the one that changes the status.
             await managed.until(lambda found: "retire" in steps and settled(found) and is_well(found))
             yield managed
-
-
-@asynccontextmanager
-async def hanging(world: World, client: Client) -> AsyncIterator[None]:
-    """An instance whose API server accepts connections and never answers."""
-    port = int(world.connection.server.rpartition(":")[2])
-    async with relay_to("127.0.0.1", port) as relay:
-        relay.hold()
-        instance = ManagedInstance(world)
-        instance.client = client
-        text = world.connection.to_kubeconfig(name="hanging").decode()
-        kubeconfig = text.replace(world.connection.server, f"https://{relay.address}")
-        secret = {"metadata": {"name": instance.name}, "stringData": {"kubeconfig": kubeconfig}}
-        await client.create(kinds.SECRETS, secret, namespace=NAMESPACE)
-        await instance.create(driver="external", kubeconfigSecret={"name": instance.name})
-        yield
-        await client.patch(INSTANCE, instance.name, {"metadata": {"finalizers": None}})
-        await client.delete(INSTANCE, instance.name, missing_ok=True)
 
 
 def is_well(instance: Instance) -> bool:

@@ -12,7 +12,7 @@ from support.managed import ManagedInstance, all_of, gives, settled
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.resources import InstanceCondition, InstanceReason
 
-pytestmark = pytest.mark.timeout(900 if SOAK else 300)
+pytestmark = pytest.mark.timeout(900)
 
 SIDES = ("before", "after")
 SAMPLE, SEED = 20, 20260101

@@ -13,14 +13,13 @@ import msgspec
 import pytest
 from support import mortal_driver
 from support.instances import BASIC, OwnInstance, own_instance
+from support.waiting import PATIENCE
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.instances.drivers import DriverError, run_steps
 from kairship.instances.drivers.bootstrap import FIELD_MANAGER
 from kairship.kube import Client, Resource, kinds
-
-PATIENCE = 110.0
 
 
 async def run_driver(instance: OwnInstance, action: str, *, die: str = "", backup: Path | None = None) -> int:

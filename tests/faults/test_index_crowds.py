@@ -30,7 +30,7 @@ MOST_KB_MORE = 300
 MOST_ATTEMPTS = 3
 """For each kind: its list, and one more where the server has defined a kind and does not serve it yet."""
 
-PATIENCE = 600 if SOAK else 240
+PATIENCE = 600
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 

@@ -145,7 +145,7 @@ async def misfortune(
     traffic.over = True
 
 
-async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 60.0) -> None:
+async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 90.0) -> None:
     """Until the index has every byte that the server has."""
     deadline = time.monotonic() + timeout
     while True:

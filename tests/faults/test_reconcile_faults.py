@@ -16,6 +16,7 @@ from faults import mirror_controller
 from faults.mirror_controller import FINALIZER, Original, mirror
 from support.dice import Dice
 from support.relay import relay_to
+from support.waiting import PATIENCE
 from yarl import URL
 
 from kairship.kube import Client, Connection, Object, kinds
@@ -49,12 +50,12 @@ class Observer:
     def content(self) -> dict[str, dict[str, str]]:
         return {each.metadata.name: each.data for each in self._reflector.store}
 
-    async def until_mirrored(self, originals: dict[str, dict[str, str]], *, timeout: float = 40.0) -> None:
+    async def until_mirrored(self, originals: dict[str, dict[str, str]], *, timeout: float = PATIENCE) -> None:
         expected = {**originals, **{f"{name}-copy": data for name, data in originals.items()}}
         await self._changes.until(lambda _: self.content() == expected, timeout=timeout)
 
     async def until_gone(self, name: str) -> None:
-        await self._changes.until(lambda _: name not in self.content(), timeout=20)
+        await self._changes.until(lambda _: name not in self.content(), timeout=PATIENCE)
 
 
 @asynccontextmanager
@@ -86,7 +87,7 @@ async def write(client: Client, namespace: str, name: str, **data: str) -> None:
 async def third_event(client: Client, namespace: str) -> Object:
     """The event of a copy that was made three times."""
     watch = client.watch(kinds.EVENTS, namespace=namespace, send_initial_events=True)
-    async with asyncio.timeout(10), aclosing(watch) as events:
+    async with asyncio.timeout(60), aclosing(watch) as events:
         async for event in events:
             if event.object.get("count") == 3:
                 return event.object
@@ -193,7 +194,7 @@ async def test_killed_at_each_of_its_changes(kube: Kube, namespace: str, tmp_pat
 async def renewed(term: LeaderTerm) -> None:
     """Until the lease is renewed the next time."""
     before = term.remaining()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (now := term.remaining()) <= before:
             before = now
             await asyncio.sleep(0.05)

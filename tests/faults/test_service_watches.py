@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from support.relay import Relay, relay_to
 from support.services import INSTANCE, Api, discard, refused, services_of
+from support.waiting import PATIENCE
 from yarl import URL
 
 from kairship.embedded import EmbeddedPlane
@@ -18,8 +19,6 @@ from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.kube import Client, kinds
 from kairship.resources import NAMESPACE
 from kairship.rpc.errors import Code
-
-PATIENCE = 45.0
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from yarl import URL
 from kairship.embedded import EmbeddedPlane, roles
 from kairship.kube import Client, kinds
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MEMBER = "frankfurt"
 DEMO = f"{BASE}/instances/demo"

@@ -48,7 +48,7 @@ class Management(Api):
         name = fields.pop("name", None) or f"c-{uuid.uuid4().hex[:8]}"
         return await self("Clusters.CreateCluster", Cluster, name=name, credential=kubeconfig(connection), **fields)
 
-    async def seen(self, name: str, holds: Callable[[Object], bool], *, timeout: float = 45.0) -> Object:
+    async def seen(self, name: str, holds: Callable[[Object], bool], *, timeout: float = 90.0) -> Object:
         """The custom resource, as soon as it is as it should be."""
         last: Object = {}
 

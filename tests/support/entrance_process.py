@@ -19,7 +19,7 @@ from support.certificates import Authority, Issued
 from support.entrance import Client
 from support.ghippo_process import Reached
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -17,7 +17,7 @@ from kairship.kube import Client, Connection, kinds
 from kairship.resources import NAMESPACE
 from support.certificates import Authority
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 PASSWORD = "what up would have shown once"
 
 

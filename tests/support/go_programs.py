@@ -72,7 +72,7 @@ class Program:
                 self.told.append(msgspec.json.decode(line))
                 self._news.notify_all()
 
-    async def until(self, event: str, *, after: int = 0, timeout: float = 60.0) -> dict[str, Any]:
+    async def until(self, event: str, *, after: int = 0, timeout: float = 90.0) -> dict[str, Any]:
         """The first thing told of an event, among those after so many."""
 
         def found() -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ class Program:
         self.process.stdin.write(b"state\n")
         return await self.until("state", after=asked)
 
-    async def until_state(self, holds: Callable[[dict[str, Any]], bool], *, timeout: float = 30.0) -> None:
+    async def until_state(self, holds: Callable[[dict[str, Any]], bool], *, timeout: float = 90.0) -> None:
         async with asyncio.timeout(timeout):
             while not holds(await self.state()):  # noqa: ASYNC110 - it tells only when it is asked
                 await asyncio.sleep(0.1)

@@ -23,7 +23,7 @@ from support.entrance import METHODS, Client
 
 FOLDER = Path(__file__).parent.parent / "contract" / "golden"
 WRITE = "KAIRSHIP_WRITE_GOLDEN"
-PATIENCE = 60.0
+PATIENCE = 120.0
 SYNCED, BEGAN = {"type": "WATCH_EVENT_TYPE_SYNCED"}, {"change": "OBJECT_CHANGE_BEGAN"}
 """What an event has after which a watch tells of changes."""
 MODIFIED = "WATCH_EVENT_TYPE_MODIFIED"

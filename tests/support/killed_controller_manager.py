@@ -20,9 +20,9 @@ from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceR
 from support import mortal_controller_manager
 from support.instances import BASIC
 from support.managed import ManagedInstance, Predicate, all_of, gives, settled, steps_of
+from support.waiting import PATIENCE
 
 PREVIOUS, CURRENT = "v1.18.1", "v1.18.2"
-PATIENCE = 100.0
 SOAK = bool(os.environ.get("KAIRSHIP_SOAK"))
 
 
@@ -61,7 +61,7 @@ async def survives(instance: ManagedInstance, moments: Sequence[str], *, arrives
             assert await process.wait() == -signal.SIGKILL, f"{moment}: ended by itself"
     async with steps_of(instance, of=(Operation.CREATE, Operation.CONFIGURE)) as steps, controller_manager(instance):
         # Whatever else a new leader does, it goes over the settings once.
-        await instance.until(lambda found: "retire" in steps and arrives(found), timeout=PATIENCE)
+        await instance.until(lambda found: "retire" in steps and arrives(found))
 
 
 async def vanishes(instance: ManagedInstance, moments: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ async def vanishes(instance: ManagedInstance, moments: Sequence[str]) -> None:
             dead.cancel()
             gone.cancel()
     async with controller_manager(instance):
-        await instance.until_gone(timeout=PATIENCE)
+        await instance.until_gone()
 
 
 async def assert_whole(instance: ManagedInstance, *, version: str) -> None:

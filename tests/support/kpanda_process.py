@@ -18,7 +18,7 @@ from support.certificates import Authority
 from support.container_management import grant_account
 from support.own_global import identity
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 
 
 class KpandaProcess:

@@ -9,7 +9,7 @@ from kairship.embedded import EmbeddedPlane, roles
 from kairship.engine import Engine
 from kairship.kube import Connection
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 INSTANCE = "demo"
 _AGE = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b|\b\d+[dhm]\b|<invalid>")
 

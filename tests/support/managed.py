@@ -13,16 +13,34 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.kube import AddressRule, Client, Connection, Forbidden, NotFound, Object, kinds
-from kairship.reconcile import Interceptor, LeaseName
-from kairship.resources import NAMESPACE, Instance, InstanceCondition, InstanceReason, Operation, find_condition
+from kairship.reconcile import (
+    Clock,
+    Context,
+    EventRecorder,
+    FieldOwner,
+    Interceptor,
+    LeaseName,
+    Metrics,
+    SystemClock,
+)
+from kairship.resources import (
+    NAMESPACE,
+    Instance,
+    InstanceCondition,
+    InstanceReason,
+    Operation,
+    Writer,
+    find_condition,
+)
 from support import own_global
-
-PATIENCE = 90.0
+from support.waiting import PATIENCE
 
 Predicate = Callable[[Instance], bool]
 
@@ -53,6 +71,19 @@ class World:
             addresses=AddressRule.allowing(["127.0.0.0/8"]),
             **other,
         )
+
+
+def context_of(client: Client, clock: Clock | None = None) -> Context:
+    """What a reconcile of the lifecycle controller works with, for tests of its parts."""
+    clock = clock or SystemClock()
+    return Context(
+        client=client,
+        owner=FieldOwner(client, Writer.LIFECYCLE),
+        events=EventRecorder(client, clock=clock, metrics=Metrics(), instance="test").of("test"),
+        log=structlog.get_logger(),
+        clock=clock,
+        term=None,
+    )
 
 
 @asynccontextmanager

@@ -89,7 +89,7 @@ class MemberCluster:
             conditions = (await self.membership(world)).status.conditions
             return {(each.type, each.status) for each in conditions} >= {("Joined", "True"), ("Ready", "True")}
 
-        await eventually(ready, f"{self.name} joining", timeout=60.0)
+        await eventually(ready, f"{self.name} joining")
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from kairship.resources import (
     status_patch,
 )
 from kairship.resources.instance_status import ClusterCount, Summary, Totals
+from support.waiting import PATIENCE
 
-PATIENCE = 45.0
 NOON = dt.datetime(2025, 6, 1, 12, 0, 0, tzinfo=dt.UTC)
 SERVED = {
     each.kind: Resource.of(each.api_version, each.plural, kind=each.kind, namespaced=False) for each in DEFINITIONS

@@ -22,9 +22,9 @@ from kairship.kube import Client, Connection, KubeError, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
+from support.waiting import PATIENCE
 
 _MANAGER = "kairship-tests"
-_PATIENCE = 60.0
 
 
 @contextmanager
@@ -44,7 +44,7 @@ async def _bring_up(own: ControlPlane, supervisor: SupervisorClient, engine: Eng
     await asyncio.to_thread(kubernetes.ensure_certificates, own)
     # Without a controller-manager: what the garbage collector would do is not to be relied on here.
     await supervisor.put(kubernetes.etcd(own, engine), kubernetes.kube_apiserver(own, engine))
-    await supervisor.wait_ready(own.group, timeout=_PATIENCE)
+    await supervisor.wait_ready(own.group, timeout=PATIENCE)
     async with Client(own.connection()) as client:
         await _install(client)
 
@@ -63,7 +63,7 @@ async def _install(client: Client) -> None:
     await client.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
     for crd in resources.crds():
         await client.apply_object(crd, field_manager=_MANAGER)
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(PATIENCE):
         for definition in resources.DEFINITIONS:
             await _until_it_works(partial(client.list, resource_of(definition)))
         for policy in resources.admission_policies():

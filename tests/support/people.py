@@ -96,7 +96,7 @@ async def register(global_cluster: KubeClient, instance: str) -> None:
             return False
         return any(each["type"] == "Registered" and each["status"] == "True" for each in status.get("conditions", ()))
 
-    await within(known, seconds=30.0)
+    await within(known, seconds=60)
 
 
 async def within(holds: Callable[[], Awaitable[bool]], *, seconds: float = WITHIN) -> float:

@@ -12,8 +12,7 @@ import msgspec
 
 from support import mortal_controller_manager
 from support.managed import World
-
-PATIENCE = 30.0
+from support.waiting import PATIENCE
 
 
 class Replica:

@@ -29,10 +29,10 @@ from kairship.wire import methods, violations
 from support.instance_rights import grant
 from support.our_kinds import SERVED
 from support.own_global import identity
+from support.waiting import PATIENCE
 
 INSTANCE = SERVED["Instance"]
 OFFERS = (Offer(DriverName.LOCAL, ("v1.18.2", "v1.18.1")), EXTERNAL)
-PATIENCE = 45.0
 ALICE = Caller(id="alice", name="Alice")
 
 M = TypeVar("M", bound=Message[Any])

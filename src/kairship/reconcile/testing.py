@@ -102,7 +102,7 @@ class Journal(Generic[E]):
         self.entries.append(entry)
         self._news.set()
 
-    async def until(self, condition: Callable[[list[E]], bool], *, timeout: float = 10.0) -> None:
+    async def until(self, condition: Callable[[list[E]], bool], *, timeout: float = 60.0) -> None:
         """Until the entries satisfy the condition; raises `TimeoutError` with what there is instead."""
         try:
             async with asyncio.timeout(timeout):

@@ -38,7 +38,7 @@ from .membership import (
     MembershipStatus,
     OnRemove,
 )
-from .plane_namespace import KUBECONFIG, NAMESPACE
+from .plane_namespace import ADOPTS_LABEL, KUBECONFIG, NAMESPACE
 from .product import PRODUCTS, Product, ProductCondition, ProductSpec, ProductStatus
 from .reach import Reach
 from .registration import (
@@ -55,6 +55,7 @@ from .versions import is_older
 
 __all__ = [
     "ACCESS_BINDINGS",
+    "ADOPTS_LABEL",
     "CLUSTERS",
     "DEFINITIONS",
     "INSTANCES",

@@ -43,6 +43,11 @@ class InstanceReason(Documented):
     RELEASING = "Releasing", "the Karmada is being let go; it stays as it is"
     DELETE_FAILED = "DeleteFailed", "a step of the deletion failed and is tried again"
 
+    # CredentialsValid
+    VALID = "Valid", "the credential is valid for a while; the message has its end, if it has one"
+    EXPIRING = "Expiring", "the credential is valid and ends soon; the message says when and what to do"
+    EXPIRED = "Expired", "the credential has ended; the message says what to do"
+
     # Reachable
     ANSWERS = "Answers", "the API server answers with the plane's credential"
     CONNECT_FAILED = "ConnectFailed", "no connection to the API server"
@@ -127,6 +132,12 @@ class InstanceCondition(ConditionType):
         Writer.LIFECYCLE,
         "the instance is being deleted; says what that waits for",
         (_R.CLUSTERS_JOINED, _R.DESTROYING, _R.RELEASING, _R.DELETE_FAILED),
+    )
+    CREDENTIALS_VALID = (
+        "CredentialsValid",
+        Writer.LIFECYCLE,
+        "the kubeconfig by which the plane uses the instance has not ended, with the date of its end",
+        (_R.VALID, _R.EXPIRING, _R.EXPIRED),
     )
     REACHABLE = (
         "Reachable",

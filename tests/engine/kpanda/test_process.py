@@ -31,7 +31,7 @@ async def put(world: Client, name: str, connection: Connection) -> Object:
     return await world.create(CLUSTER, {"metadata": {"name": name}, "spec": {"credentials": {"name": f"of-{name}"}}})
 
 
-async def ready(world: Client, name: str, *, timeout: float = 45.0) -> Object:
+async def ready(world: Client, name: str, *, timeout: float = 90.0) -> Object:
     async def look() -> Object | None:
         found = await world.get(CLUSTER, name)
         return found if is_ready(found) else None

@@ -231,7 +231,7 @@ async def test_a_server_that_does_not_answer_takes_no_longer_than_allowed(
         async with nothing_is_left(kpanda):
             with refused(Code.FAILED_PRECONDITION, "did not answer"):
                 await kpanda.register(slow)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
     closed = msgspec.structs.replace(frankfurt, server="https://127.0.0.1:9")
     async with nothing_is_left(kpanda):
         with refused(Code.FAILED_PRECONDITION, "no connection"):

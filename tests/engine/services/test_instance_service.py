@@ -12,6 +12,7 @@ from protobuf.wkt import Empty
 from support.entrance_process import entrance_of
 from support.golden import Exchanges
 from support.services import INSTANCE, Api, discard, refused, until
+from support.waiting import PATIENCE
 
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
@@ -303,7 +304,7 @@ async def test_instances_are_followed(api: Api, idle: str) -> None:
                 break
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: EmbeddedPlane) -> None:
     """For real: the controllers of the plane make it, back it up, restore it and destroy it."""
     own = uuid.uuid4().hex[:8]
@@ -313,7 +314,7 @@ async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: Embedde
         wish = {"metadata": {"name": name}, "spec": {"alias": "Life", "description": "A test."}}
         await exchange("Instance.CreateInstance", body={"data": wish})
     steps: list[str] = []
-    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(120):
+    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(PATIENCE):
         async for event in events:
             if event.instance is None:
                 continue
@@ -347,7 +348,7 @@ async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: Embedde
         found = await api.world.get(INSTANCE, name)
         return True if found["status"].get("restore", {}).get("phase") == "Completed" else None
 
-    await until(restored, what="the restore", timeout=60)
+    await until(restored, what="the restore")
 
     async def without_what_came_later() -> bool | None:
         try:
@@ -370,4 +371,4 @@ async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: Embedde
     async def gone() -> bool | None:
         return None if (await api("Instance.ListInstances", ListInstancesResponse, name=name)).items else True
 
-    await until(gone, what="the instance gone", timeout=60)
+    await until(gone, what="the instance gone")

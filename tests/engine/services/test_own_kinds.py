@@ -54,7 +54,7 @@ async def test_a_watch_that_has_died_hides_no_write(api: Api) -> None:
         try:
             began = time.monotonic()
             await own.instances.written(name, created["metadata"]["resourceVersion"], call())
-            assert time.monotonic() - began < 5  # it does not wait for ever
+            assert time.monotonic() - began < 30  # it does not wait for ever
             assert await own.instances.get(name, call()) is not None
             assert name in {seen.metadata.name for seen in await own.instances.all(call())}
         finally:
@@ -84,6 +84,6 @@ async def test_a_write_of_another_replica_arrives_by_the_watch(api: Api) -> None
     async with following(api.world) as (own, _):
         await api.world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
         try:
-            await until(lambda: own.instances.get(name, call()), what="the instance in memory", timeout=10)
+            await until(lambda: own.instances.get(name, call()), what="the instance in memory", timeout=60)
         finally:
             await discard(api.world, name)

@@ -181,7 +181,7 @@ async def raw_reply(client: Client, raw: bytes) -> bytes:
     assert url is not None
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(raw)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         reply = await reader.read()
     writer.close()
     return reply

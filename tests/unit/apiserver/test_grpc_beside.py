@@ -32,7 +32,7 @@ async def server() -> AsyncIterator[Running]:
 
 async def ask(server: Running, path: str, request: bytes) -> bytes:
     call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = server.client.channel.unary_unary(path)
-    return await call(request, timeout=10)
+    return await call(request, timeout=60)
 
 
 @pytest.mark.parametrize("service", ["", "kairship.v1alpha1.Instance"])
@@ -61,7 +61,7 @@ async def test_a_method_that_is_not_there_is_unimplemented(server: Running) -> N
 async def reflect(server: Running, question: Oneof) -> ServerReflectionResponse:  # type: ignore[type-arg]
     converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = server.client.channel.stream_stream(REFLECTION)
     request = ServerReflectionRequest(message_request=question).to_binary()
-    replies = [reply async for reply in converse(iter([request]), timeout=10)]
+    replies = [reply async for reply in converse(iter([request]), timeout=60)]
     assert len(replies) == 1
     return ServerReflectionResponse.from_binary(replies[0])
 

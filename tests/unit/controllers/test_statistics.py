@@ -2,19 +2,22 @@
 
 import datetime as dt
 import random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from kairship.controllers.statistics.picture import WORKLOADS
+from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance
+from kairship.controllers.statistics.picture import WORKLOADS, Pictures
 from kairship.controllers.statistics.readiness import READY, Workload
-from kairship.controllers.statistics.reconciler import same_numbers
+from kairship.controllers.statistics.reconciler import Statistics, same_numbers
 from kairship.controllers.statistics.summing import CountedCluster, sum_clusters
 from kairship.controllers.statistics.tally import Tally
 from kairship.kube import kinds
-from kairship.reconcile import Changed, ListBegan, Listed, ListEnded
-from kairship.resources import ReadyCount
+from kairship.reconcile import DONE, Changed, Context, Key, ListBegan, Listed, ListEnded, Metadata, RetryAfter
+from kairship.reconcile.testing import FakeClock
+from kairship.resources import DriverName, InstanceSpec, InstanceStatus, ReadyCount
 from kairship.resources.instance_status import Summary
 
 LOST = "2026-01-02T03:04:05Z"
@@ -125,12 +128,51 @@ def test_sums_are_exact_and_what_is_stale_stands_apart() -> None:
     assert sum_clusters([cluster("a")]).stale_since is None
 
 
-def test_time_alone_is_no_change() -> None:
+def summary(number: int) -> Summary:
     sums = sum_clusters([])
-    first = Summary(
-        observed_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC), clusters=sums.count, current=sums.current, stale=sums.stale
+    return Summary(
+        observed_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        clusters=sums.count,
+        current=sums.current,
+        stale=sums.stale,
+        resources={"ConfigMap": number},
     )
+
+
+def test_time_alone_is_no_change() -> None:
+    first = summary(0)
     later = msgspec.structs.replace(first, observed_at=dt.datetime(2026, 2, 2, tzinfo=dt.UTC))
     assert same_numbers(later, first)
     assert not same_numbers(msgspec.structs.replace(later, policies={"PropagationPolicy": 1}), first)
     assert not same_numbers(later, None)
+
+
+def observed(revision: str, number: int) -> ObservedInstance:
+    metadata = Metadata(name="one", resource_version=revision)
+    spec = InstanceSpec(driver=DriverName.LOCAL)
+    return ObservedInstance(metadata, spec, InstanceStatus(summary=summary(number)))
+
+
+async def test_numbers_that_are_back_before_the_last_write_is_seen_are_written_too() -> None:
+    """What is seen of the instance lags behind: it must not be taken for what is written."""
+    clock, seen, now, written = FakeClock(), observed("1", 1), 2, list[int]()
+
+    async def apply_status(_: object, read: Metadata, status: InstanceStatus) -> bool:
+        assert status.summary is not None
+        written.append(status.summary.resources["ConfigMap"])
+        return True
+
+    picture = SimpleNamespace(summary=lambda _: summary(now))
+    statistics = Statistics(
+        cast("GlobalCluster", SimpleNamespace(observed=SimpleNamespace(store=SimpleNamespace(get=lambda _: seen)))),
+        cast("Pictures", SimpleNamespace(get=lambda _: picture)),
+        clock,
+    )
+    context = cast("Context", SimpleNamespace(owner=SimpleNamespace(apply_status=apply_status)))
+    assert await statistics.reconcile(context, Key("one")) is DONE
+    now = 1
+    clock.pass_time(5)
+    assert isinstance(await statistics.reconcile(context, Key("one")), RetryAfter)
+    seen = observed("2", 2)
+    assert await statistics.reconcile(context, Key("one")) is DONE
+    assert written == [2, 1]

@@ -65,7 +65,7 @@ def running(home: Home) -> Iterator[Callable[[str], int]]:
 
     yield start
     for process in started:
-        process.communicate(b"\n", timeout=10)
+        process.communicate(b"\n", timeout=60)
 
 
 async def test_processes_that_were_left_behind(home: Home, running: Callable[[str], int]) -> None:

@@ -61,7 +61,7 @@ async def test_the_event_loop_goes_on_while_a_transaction_waits(database: Databa
     loop, go = asyncio.get_running_loop(), asyncio.Event()
 
     def work(_: sa.Connection) -> None:
-        asyncio.run_coroutine_threadsafe(go.wait(), loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(go.wait(), loop).result(timeout=60)
 
     waiting = asyncio.ensure_future(database.write(work))
     await asyncio.sleep(0)

@@ -32,7 +32,7 @@ from kairship.reconcile import Backoff
 
 from .conftest import Ask
 
-PATIENCE = 15.0
+PATIENCE = 120.0
 
 
 class Stored:

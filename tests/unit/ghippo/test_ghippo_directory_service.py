@@ -57,7 +57,7 @@ class Entrance:
                     self._heard.notify_all()
 
     async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(10), self._heard:
+        async with asyncio.timeout(60), self._heard:
             await self._heard.wait_for(condition)
 
 

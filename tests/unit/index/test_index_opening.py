@@ -28,7 +28,7 @@ async def opening(place: IndexPlace) -> AsyncIterator[IndexAccess]:
 
 
 async def until_open(access: IndexAccess) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while access.opened is None:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.01)
 

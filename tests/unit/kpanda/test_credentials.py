@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support.certificates import Authority
 
-from kairship.kpanda.credentials.expiry import expires_at
+from kairship.instances.credentials.expiry import expires_at
 from kairship.kpanda.credentials.secrets import secret_name
 from kairship.kube import Connection
 

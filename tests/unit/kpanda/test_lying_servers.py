@@ -83,6 +83,6 @@ async def test_pages_that_do_not_end_take_no_longer_than_allowed() -> None:
     began = time.monotonic()
     # The rights that are asked for: two of namespaces, two of nodes, two of pods, and two of everything.
     async with verified(VERSION, reply(KUBE_SYSTEM), *[ALLOWED] * 8, *[page] * 20_000, whole=1.5) as found:
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 30
         assert found.result.accepted, [str(check.message) for check in found.result.checks]
         assert found.result.nodes is None

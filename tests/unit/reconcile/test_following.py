@@ -70,7 +70,7 @@ async def steps_of(
     async with (
         scripted_server(*script) as server,
         Client(Connection(server=server.url)) as client,
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         aclosing(follow(client, NAMESPACES, clock=SystemClock(), pace=pace, since=since)) as following,
     ):
         async for step in following:
@@ -334,7 +334,7 @@ async def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_from_the
     async with (
         scripted_server(*script) as server,
         Client(Connection(server=server.url), largest_reply=1000) as client,
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         aclosing(
             follow(
                 client,

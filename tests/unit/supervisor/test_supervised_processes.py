@@ -54,12 +54,12 @@ async def pids(client: SupervisorClient) -> dict[str, int | None]:
 async def test_the_same_put_again_changes_nothing(client: SupervisorClient, server_spec: MakeSpec) -> None:
     spec = server_spec("g/a")
     assert await client.put(spec) == ["g/a"]
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     before = await of(client, "g/a")
 
     assert await client.put(spec) == []
 
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     assert await of(client, "g/a") == before
 
 
@@ -68,12 +68,12 @@ async def test_a_changed_specification_restarts_that_process_only(
 ) -> None:
     first, second = server_spec("g/a"), server_spec("g/b")
     await client.put(first, second)
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
     before = await pids(client)
 
     assert await client.put(replace(first, env={"NEW": "1"}), second) == ["g/a"]
 
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
     after = await pids(client)
     assert after["g/a"] != before["g/a"]
     assert after["g/b"] == before["g/b"]
@@ -86,13 +86,13 @@ async def test_a_put_after_a_file_has_changed_restarts_the_process(
     certificate.write_text("old")
     spec = server_spec("g/a", files=(str(certificate),))
     await client.put(spec)
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     before = await pids(client)
 
     certificate.write_text("new")
 
     assert await client.put(spec) == ["g/a"]
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     assert await pids(client) != before
     assert await client.put(spec) == []
 
@@ -113,7 +113,7 @@ async def test_a_process_starts_when_what_it_comes_after_is_ready(
     assert journal.read_text().split() == ["+g/etcd"]
 
     flag.touch()
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
     assert journal.read_text().split() == ["+g/etcd", "+g/apiserver"]
 
 
@@ -129,7 +129,7 @@ async def test_a_process_that_stops_answering_is_unready_and_may_recover(
     flag = tmp_path / "flag"
     flag.touch()
     await client.put(server_spec("g/a", flag=str(flag)))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     pid = (await of(client, "g/a")).pid
 
     flag.unlink()
@@ -140,7 +140,7 @@ async def test_a_process_that_stops_answering_is_unready_and_may_recover(
 
     await eventually(is_unready)
     flag.touch()
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     assert (await of(client, "g/a")).pid == pid
 
 
@@ -148,7 +148,7 @@ async def test_a_process_that_dies_is_started_again_and_the_reason_is_told(
     client: SupervisorClient, server_spec: MakeSpec, eventually: Eventually
 ) -> None:
     await client.put(server_spec("g/a"))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     pid = (await of(client, "g/a")).pid
     assert pid is not None
 
@@ -159,7 +159,7 @@ async def test_a_process_that_dies_is_started_again_and_the_reason_is_told(
 
     await eventually(is_in_backoff)
     assert (await of(client, "g/a")).reason.startswith("was killed by SIGKILL after ")
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     again = await of(client, "g/a")
     assert again.pid != pid
     assert again.restarts == 1
@@ -184,7 +184,7 @@ async def test_backoff_grows_and_ends_when_the_specification_is_mended(
     assert (await of(client, "g/a")).last_exit == "exited with code 7 after 0.0 s: bad flag"
 
     await client.put(replace(broken, argv=("sleep", "1000")))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
 
 
 @pytest.mark.usefixtures("quick_backoff")
@@ -206,7 +206,7 @@ async def test_waiting_ends_at_the_deadline_and_names_the_culprits(
     client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path
 ) -> None:
     await client.put(server_spec("g/a"), server_spec("g/b", flag=str(tmp_path / "never")))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     with pytest.raises(NotReady, match=r"g/b \(starting\): .*flag is missing") as failure:
         await client.wait_ready("g", timeout=0.3)
     assert [process.name for process in failure.value.processes] == ["g/b"]
@@ -234,7 +234,7 @@ async def test_a_process_that_is_not_ready_in_time_is_started_anew(
 async def test_stopped_stays_stopped_until_started(client: SupervisorClient, server_spec: MakeSpec) -> None:
     spec = server_spec("g/a")
     await client.put(spec)
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     pid = (await of(client, "g/a")).pid
     assert pid is not None
 
@@ -247,7 +247,7 @@ async def test_stopped_stays_stopped_until_started(client: SupervisorClient, ser
         await client.wait_ready("g/a", timeout=60)
 
     await client.start("g/a")
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
 
 
 async def test_a_group_stops_in_reverse_order_and_restarts_in_order(
@@ -259,11 +259,11 @@ async def test_a_group_stops_in_reverse_order_and_restarts_in_order(
         server_spec("g/scheduler", after=("g/apiserver",), linger=0.1),
         server_spec("other/etcd"),
     )
-    await client.wait_ready("g", "other", timeout=10)
+    await client.wait_ready("g", "other", timeout=60)
     journal.write_text("")
 
     await client.restart("g")
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
 
     down = ["-g/scheduler", "-g/apiserver", "-g/etcd"]
     up = ["+g/etcd", "+g/apiserver", "+g/scheduler"]
@@ -279,7 +279,7 @@ async def test_shutdown_stops_in_reverse_order(
         server_spec("h/etcd"),
         server_spec("h/apiserver", after=("h/etcd",), linger=0.2),
     )
-    await client.wait_ready("g", "h", timeout=10)
+    await client.wait_ready("g", "h", timeout=60)
     journal.write_text("")
 
     await client.shutdown()
@@ -304,7 +304,7 @@ async def test_the_last_word_holds_when_calls_overlap(
 ) -> None:
     specs = server_spec("g/etcd"), server_spec("g/apiserver", after=("g/etcd",), linger=0.2)
     await client.put(*specs)
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
 
     async with asyncio.TaskGroup() as calls:
         calls.create_task(client.stop("g"))
@@ -312,7 +312,7 @@ async def test_the_last_word_holds_when_calls_overlap(
             await asyncio.sleep(0)
         calls.create_task(client.start("g"))
 
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
 
     async with asyncio.TaskGroup() as calls:
         calls.create_task(client.delete_group("g"))
@@ -322,7 +322,7 @@ async def test_the_last_word_holds_when_calls_overlap(
             await client.stop("g")
         assert await client.put(*specs) == ["g/etcd", "g/apiserver"]
 
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
     await client.delete_group("g")
     assert await client.status() == []
     assert journal.read_text().split()[-2:] == ["-g/apiserver", "-g/etcd"]
@@ -332,7 +332,7 @@ async def test_a_process_that_ignores_sigterm_is_killed_with_its_descendants(
     client: SupervisorClient, shell_spec: MakeSpec
 ) -> None:
     await client.put(shell_spec("g/a", "trap '' TERM; sleep 1000 & wait; sleep 1000", stop_timeout=0.1))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     leader = psutil.Process((await of(client, "g/a")).pid)
     family = [leader, *leader.children(recursive=True)]
     assert len(family) == 2
@@ -346,7 +346,7 @@ async def test_descendants_of_a_process_that_dies_are_gone_too(
     client: SupervisorClient, shell_spec: MakeSpec, eventually: Eventually
 ) -> None:
     await client.put(shell_spec("g/a", "sleep 1000 & wait"))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     leader = psutil.Process((await of(client, "g/a")).pid)
     [descendant] = leader.children()
 
@@ -362,7 +362,7 @@ async def test_deleted_processes_are_gone_and_forgotten(
     client: SupervisorClient, server_spec: MakeSpec, data_dir: Path
 ) -> None:
     await client.put(server_spec("g/a"), server_spec("g/b"), server_spec("h/a"))
-    await client.wait_ready("g", "h", timeout=10)
+    await client.wait_ready("g", "h", timeout=60)
     running = await pids(client)
 
     await client.delete("g/a")

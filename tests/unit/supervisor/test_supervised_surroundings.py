@@ -26,7 +26,7 @@ async def test_children_inherit_next_to_nothing(
     out = tmp_path / "env.json"
     script = f"import os, json, time; json.dump(dict(os.environ), open({str(out)!r}, 'w')); time.sleep(1000)"
     await client.put(ProcessSpec(name="g/a", argv=(sys.executable, "-I", "-c", script), cwd="/", env={"GIVEN": "1"}))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     seen = json.loads(out.read_text())
     assert seen["GIVEN"] == "1"
     assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "TMPDIR", "GIVEN"}  # LC_CTYPE is Python's own doing
@@ -34,7 +34,7 @@ async def test_children_inherit_next_to_nothing(
 
 async def test_children_have_sessions_of_their_own(client: SupervisorClient, shell_spec: MakeSpec) -> None:
     await client.put(shell_spec("g/a", "sleep 1000"))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     [status] = await client.status("g/a")
     assert status.pid is not None
     assert os.getsid(status.pid) == status.pid
@@ -46,7 +46,7 @@ async def test_memory_and_cpu_are_reported(
 ) -> None:
     # The work is done by a descendant: what a process uses includes those.
     await client.put(shell_spec("g/busy", "sh -c 'while :; do :; done' & wait"), shell_spec("g/idle", "sleep 1000"))
-    await client.wait_ready("g", timeout=10)
+    await client.wait_ready("g", timeout=60)
 
     async def figures_are_plausible() -> bool:
         busy, idle = await client.status(measured=True)

@@ -74,7 +74,7 @@ async def test_what_the_supervisor_keeps_is_for_its_owner_only(
     client: SupervisorClient, data_dir: Path, shell_spec: MakeSpec
 ) -> None:
     await client.put(shell_spec("g/a", "sleep 1000"))
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)
     await client.allocate_ports("g", ["a"])
     await SupervisorClient(data_dir, Term("scope", 1)).start("g/a")
     kept = {str(path.relative_to(data_dir)): stat.S_IMODE(path.stat().st_mode) for path in data_dir.rglob("*")}

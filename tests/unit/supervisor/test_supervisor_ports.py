@@ -101,4 +101,4 @@ async def test_a_process_whose_port_is_taken_waits_and_names_the_holder(
         await eventually(names_the_holder)
         [status] = await client.status("g/a")
         assert status.reason.startswith(f"port {spec.ports[0]} is taken by ")
-    await client.wait_ready("g/a", timeout=10)
+    await client.wait_ready("g/a", timeout=60)

@@ -1,20 +1,23 @@
 """The instance lifecycle controller: an instance is brought to where its spec wants it, one thing after the other.
 
-One key is one instance, handled by one worker at a time; several workers, so that one slow instance delays no other. A
-reconcile may take minutes and may be cancelled at any await, or killed: what had begun is in the status, steps are
-idempotent, and the next reconcile goes on from there. The order is fixed:
+One key is one instance, handled by one worker at a time. Adopting is nothing but waiting for somebody else's server, up
+to minutes if that hangs: there are many workers, so that nobody else waits for it too. Instances that run here cost the
+machine something, and take turns. A reconcile may take minutes and may be cancelled at any await, or killed: what had
+begun is in the status, steps are idempotent, and the next reconcile goes on from there. The order is fixed:
 
     what had begun (a restore, an upgrade)  →  settings  →  version  →  backups  →  restore
 
 so that a backup shows the instance before a restore that was asked for together with it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, instance_of
-from kairship.controllers.lifecycle import restoring, upgrading
+from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, WantedInstance, instance_of
+from kairship.controllers.lifecycle import lasting, restoring, upgrading
 from kairship.controllers.lifecycle.backing_up import keep_backups
 from kairship.controllers.lifecycle.backup_store import BackupStore
 from kairship.controllers.lifecycle.deleting import delete
@@ -36,6 +39,7 @@ from kairship.reconcile import (
     Result,
     RetryAfter,
     RetryPolicy,
+    Store,
     TerminalError,
     Watch,
     own_key,
@@ -60,7 +64,10 @@ class Settings:
 
     backups: Path
     """Where backups are kept."""
-    workers: int = 4
+    workers: int = 64
+    """So many instances may hang without any other having to wait."""
+    at_once: int = 4
+    """So many instances that run here are created, changed or removed at the same time."""
     timeout: float = 1800.0
     """For one reconcile. An upgrade waits for every component in turn."""
 
@@ -74,7 +81,14 @@ def lifecycle_controller(
     estimators: Estimators = no_estimators,
 ) -> Controller:
     """`drivers` belong to one term: what they call refuses an older one."""
-    lifecycle = Lifecycle(drivers, backups=BackupStore(settings.backups), clock=clock, estimators=estimators)
+    lifecycle = Lifecycle(
+        cluster.wanted.store,
+        drivers,
+        backups=BackupStore(settings.backups),
+        clock=clock,
+        estimators=estimators,
+        turns=asyncio.Semaphore(settings.at_once),
+    )
     return Controller(
         name=NAME,
         watches=(
@@ -91,14 +105,33 @@ def lifecycle_controller(
 
 class Lifecycle:
     def __init__(
-        self, drivers: Mapping[DriverName, Driver], *, backups: BackupStore, clock: Clock, estimators: Estimators
+        self,
+        wanted: Store[WantedInstance],
+        drivers: Mapping[DriverName, Driver],
+        *,
+        backups: BackupStore,
+        clock: Clock,
+        estimators: Estimators,
+        turns: asyncio.Semaphore,
     ) -> None:
+        self._wanted = wanted
         self._drivers = drivers
+        self._turns = turns
         self._backups = backups
         self._in_effect = InEffect(clock)
         self._estimators = estimators
 
     async def reconcile(self, context: Context, key: Key) -> Result:
+        # The turn comes first: what was read before a wait of minutes would be out of date.
+        async with self._turn(key):
+            return await self._look_after(context, key)
+
+    def _turn(self, key: Key) -> AbstractAsyncContextManager[None]:
+        wanted = self._wanted.get(key.name)
+        driver = self._drivers.get(wanted.spec.driver) if wanted is not None else None
+        return self._turns if driver is not None and driver.capabilities.can_destroy else nullcontext()
+
+    async def _look_after(self, context: Context, key: Key) -> Result:
         try:
             instance = await context.client.get(INSTANCE, key.name, as_type=Instance)
         except NotFound:
@@ -109,9 +142,10 @@ class Lifecycle:
         if await context.owner.add_finalizer(INSTANCE, _shaped(instance), FINALIZER):
             return DONE
         work = await self._work(context, instance)
+        calm = await lasting.keep(work)
         await self._bring_about(work)
         await work.journal.write()
-        return RetryAfter(EVERY)
+        return RetryAfter(min(EVERY, calm))
 
     async def _bring_about(self, work: Work) -> None:
         estimators = await self._estimators(work.instance)

@@ -3,7 +3,8 @@
 Karmada v1.18 writes with the new token at once, but its controllers go on watching with the old one until they are
 restarted. Where we may restart them we do, and then the old tokens can go. Where we may not, a condition asks for it:
 an old token is marked with the process that leads Karmada's controllers at that moment, by its lease in the instance,
-and goes when another process leads.
+and goes when another process leads. A Karmada whose controllers elect no leader shows nothing of the kind: there its
+operator says that it was restarted, by a label of the membership that holds for this one change of credentials.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from kairship.reconcile import Clock
 from kairship.resources import MembershipCondition, MembershipReason
 
 HELD_BY = "kairship.io/held-by"
+RESTARTED_FOR = "kairship.io/restarted-for"
 RESTARTED = (karmada.CONTROLLER_MANAGER, karmada.SEARCH, karmada.METRICS_ADAPTER)
 _LEASE = ("karmada-controller-manager", "karmada-system")
 
@@ -46,8 +48,9 @@ class Rotating:
         """Whether nothing is left of earlier tokens. Karmada has the present ones by now."""
         given = self._clock.now()
         earlier = await membership.earlier_tokens(member, report.membership.metadata.name, edition)
-        if earlier and not await self._restarted_since(given, report.membership.spec.instance):
-            earlier = await self._still_held(earlier, instance=instance, member=member, report=report)
+        said = (report.membership.metadata.labels or {}).get(RESTARTED_FOR) == edition
+        if earlier and not said and not await self._restarted_since(given, report.membership.spec.instance):
+            earlier = await self._still_held(earlier, edition, instance=instance, member=member, report=report)
             if earlier:
                 return False
         for secret in earlier:
@@ -67,7 +70,7 @@ class Rotating:
             return True
 
     async def _still_held(
-        self, earlier: list[Object], *, instance: Client, member: Client, report: Report
+        self, earlier: list[Object], edition: str, *, instance: Client, member: Client, report: Report
     ) -> list[Object]:
         """Where others restart: those that the process of today may still use. The rest is removed."""
         holder = await _holder(instance)
@@ -79,6 +82,12 @@ class Rotating:
             await _delete(member, secret)
         if held:
             message = f"restart {' and '.join(RESTARTED[:2])} of the Karmada of {report.membership.spec.instance}"
+            if holder is None:
+                name = report.membership.metadata.name
+                message += (
+                    f"; it does not show when that is done, so say it: "
+                    f"kubectl label --overwrite membership {name} {RESTARTED_FOR}={edition}"
+                )
             report.state(MembershipCondition.RESTART_REQUIRED, "True", MembershipReason.ROTATED, message)
         return held
 

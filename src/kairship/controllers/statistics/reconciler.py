@@ -47,23 +47,30 @@ class Statistics:
         self._pictures = pictures
         self._clock = clock
         self._written: dict[str, float] = {}
+        self._replaced: dict[str, str] = {}  # the revision that the last write took the place of
 
     async def reconcile(self, context: Context, key: Key) -> Result:
         instance, picture = self._cluster.observed.store.get(key.name), self._pictures.get(key.name)
         if instance is None:
             self._written.pop(key.name, None)
+            self._replaced.pop(key.name, None)
             return DONE
         if picture is None or instance.metadata.deletion_timestamp is not None:
             return DONE
         due = self._written.get(key.name, float("-inf")) + _PAUSE
         if due > self._clock.now():
             return RetryAfter(due - self._clock.now())
+        if instance.metadata.resource_version == self._replaced.get(key.name):
+            return RetryAfter(
+                _STALE
+            )  # compared with what was before the last write, numbers that are back would be lost
         summary = picture.summary(self._clock.wall())
         if same_numbers(summary, instance.status.summary):
             return DONE
         if not await context.owner.apply_status(INSTANCE, instance.metadata, InstanceStatus(summary=summary)):
             return RetryAfter(_STALE)
         self._written[key.name] = self._clock.now()
+        self._replaced[key.name] = instance.metadata.resource_version
         return DONE
 
 

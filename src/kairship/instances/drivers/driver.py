@@ -93,6 +93,13 @@ class Driver(Protocol):
         """How to reach the instance with every right."""
         ...
 
+    async def renewed(self, uid: str) -> Connection | None:
+        """The same way with a credential that was made anew and opens the same instance.
+
+        None where that is nothing to ask for: the steps renew it, or its owner must.
+        """
+        ...
+
     async def health(self, uid: str) -> Sequence[ComponentHealth]: ...
 
     async def restart(self, uid: str, components: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import structlog
 
+from kairship.instances.credentials.self_renewing import own_token, renewed
 from kairship.instances.drivers import external_claim, external_health
 from kairship.instances.drivers.driver import (
     AdoptRefused,
@@ -25,7 +26,7 @@ from kairship.instances.drivers.driver import (
     DesiredInstance,
     DriverError,
 )
-from kairship.instances.drivers.external_identity import Identity, identify, level_of, require_karmada
+from kairship.instances.drivers.external_identity import Identity, identify, level_of, require_karmada, uid_of
 from kairship.instances.drivers.external_rights import NEEDED
 from kairship.instances.drivers.steps import Step
 from kairship.instances.pool_sources import connection_from
@@ -95,6 +96,19 @@ class ExternalDriver:
         except ConfigError as error:
             raise AdoptRefused(str(error)) from error
 
+    async def renewed(self, uid: str) -> Connection | None:
+        """Of a ServiceAccount's token, which may ask for another one of its own."""
+        async with self._client(uid) as client:
+            token = own_token(client.connection)
+            if token is None:
+                return None
+            fresh = await renewed(client, token, timeout=TIMEOUT)
+            before = await uid_of(client)
+        async with self._connected_by(fresh) as client:
+            if await uid_of(client) != before:
+                raise DriverError("the new token opens another Karmada than the one that was adopted")
+        return fresh
+
     async def identity(self, uid: str) -> Identity:
         """What can be known of the Karmada from outside, its version included."""
         async with self._client(uid) as client:
@@ -118,9 +132,11 @@ class ExternalDriver:
 
     @asynccontextmanager
     async def _client(self, uid: str) -> AsyncIterator[Client]:
-        connection = await self.connection(uid)
-        async with Client(connection, max_connections=8, timeout=TIMEOUT, addresses=self._addresses) as client:
+        async with self._connected_by(await self.connection(uid)) as client:
             yield client
+
+    def _connected_by(self, connection: Connection) -> Client:
+        return Client(connection, max_connections=8, timeout=TIMEOUT, addresses=self._addresses)
 
     async def _reach(self, uid: str) -> None:
         async with self._client(uid) as client:

@@ -13,6 +13,7 @@ import msgspec
 
 from kairship.instances.drivers.driver import AdoptRefused
 from kairship.kube import Client, UnknownKind, kinds
+from kairship.reconcile import MetadataOnly
 
 POLICIES = "propagationpolicies.policy.karmada.io"
 
@@ -55,8 +56,13 @@ async def require_karmada(client: Client) -> None:
             ) from error
 
 
+async def uid_of(client: Client) -> str:
+    """What a Karmada is known by, under any address and credential."""
+    namespace = await client.get(kinds.NAMESPACES, "kube-system", as_type=MetadataOnly)
+    return namespace.metadata.uid
+
+
 async def identify(client: Client) -> Identity:
-    namespace = await client.get(kinds.NAMESPACES, "kube-system")
     level = api_level(await client.get(kinds.CRDS, POLICIES))
     if level is None:
         raise AdoptRefused(
@@ -64,7 +70,7 @@ async def identify(client: Client) -> Identity:
             "upgrade it first"
         )
     version = await client.version()
-    return Identity(uid=namespace["metadata"]["uid"], level=level, kubernetes_version=version.git_version)
+    return Identity(uid=await uid_of(client), level=level, kubernetes_version=version.git_version)
 
 
 def api_level(definition: Any) -> str | None:

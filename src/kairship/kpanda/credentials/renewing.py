@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from kairship.instances.credentials.self_renewing import OwnToken, own_token, renewed
 from kairship.instances.membership import renewed_label
 from kairship.instances.pool_sources import KubeconfigMissing, SecretShape, read_secret
 from kairship.kpanda.credentials.form import read_kept
 from kairship.kpanda.credentials.secrets import CREDENTIAL_OF, CredentialSecrets
-from kairship.kpanda.credentials.self_renewing import OwnToken, own_token, renewed
 from kairship.kpanda.global_cluster import GlobalCluster
 from kairship.kpanda.observation.asking import asking
 from kairship.kpanda.observation.identity import identity_of

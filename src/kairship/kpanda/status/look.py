@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kairship.instances.credentials.expiry import expires_at
 from kairship.instances.pool_sources import KubeconfigMissing, read_secret
-from kairship.kpanda.credentials.expiry import expires_at
 from kairship.kpanda.credentials.form import read_kept
 from kairship.kpanda.observation.asking import asking
 from kairship.kpanda.observation.identity import identity_of

@@ -11,8 +11,8 @@ import msgspec
 
 from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import NodeCount
 from kairship.gen.kairship.kpanda.v1alpha1.credential_pb import CheckResult, CheckType, Credential, Verification
+from kairship.instances.credentials.expiry import expires_at
 from kairship.instances.rights import Right, missing_rights
-from kairship.kpanda.credentials.expiry import expires_at
 from kairship.kpanda.credentials.form import read_credential
 from kairship.kpanda.observation.asking import asking
 from kairship.kpanda.observation.identity import identity_of

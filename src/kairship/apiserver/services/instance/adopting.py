@@ -14,7 +14,7 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import Instance
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import AdoptInstanceRequest
 from kairship.instances.pool_sources import connection_from
 from kairship.kube import ConfigError, Object, kinds
-from kairship.resources import KUBECONFIG, NAMESPACE, DriverName
+from kairship.resources import ADOPTS_LABEL, KUBECONFIG, NAMESPACE, DriverName
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import AlreadyExists, InvalidArgument
 from kairship.rpc.own_kinds import SeenInstance
@@ -41,7 +41,7 @@ class Adopting(Part):
 
     async def _store(self, name: str, kubeconfig: bytes, call: Call) -> None:
         secret: Object = {
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kairship.io/adopts": "instance"}},
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {ADOPTS_LABEL: "instance"}},
             "type": "Opaque",
             "data": {KUBECONFIG: base64.b64encode(kubeconfig).decode()},
         }

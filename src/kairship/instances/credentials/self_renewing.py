@@ -8,7 +8,7 @@ import datetime as dt
 import msgspec
 
 from kairship.instances.account_tokens import issue_token
-from kairship.kpanda.credentials.claims import moment, read_claims
+from kairship.instances.credentials.claims import moment, read_claims
 from kairship.kube import Client, Connection
 
 

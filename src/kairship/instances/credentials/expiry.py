@@ -5,7 +5,7 @@ import datetime as dt
 import msgspec
 from cryptography import x509
 
-from kairship.kpanda.credentials.claims import moment, read_claims
+from kairship.instances.credentials.claims import moment, read_claims
 from kairship.kube import Connection
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kairship.instances.credentials.self_renewing import own_token
 from kairship.instances.membership import RENEWED, edition_of, renewed_label
-from kairship.kpanda.credentials.self_renewing import own_token
 from kairship.kube import Connection
 
 START = dt.datetime(2027, 1, 1, tzinfo=dt.UTC)
