@@ -10,7 +10,7 @@ import pytest
 from support.bindings import World, bind, on
 from support.certificates import Authority
 from support.entrance import Client, running
-from support.native_proxy import leading_to
+from support.native_proxy import OneInstance, leading_to
 from support.scripted_server import Reply, ScriptedServer, reply, scripted_server
 
 from kairship.access import Role
@@ -33,14 +33,6 @@ HEADERS = {
     "X-Original-Url": "/api/v1/secrets",
     "Connection": "X-Remote-User, keep-alive",
 }
-
-
-class OneInstance:
-    def __init__(self, client: KubeClient) -> None:
-        self._client = client
-
-    def instance(self, name: str) -> KubeClient:
-        return self._client
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 from support.bindings import World, bind, on
 from support.certificates import Authority
 from support.entrance import Client, running
-from support.native_proxy import leading_to
+from support.native_proxy import OneInstance, leading_to
 from support.scripted_server import ScriptedServer, reply, scripted_server
 
 from kairship.access import Role
@@ -23,14 +23,6 @@ CONFIGMAPS = "/apis/kairship.io/v1alpha1/instances/east/proxy/api/v1/namespaces/
 SECRET = "/apis/kairship.io/v1alpha1/instances/east/proxy/api/v1/namespaces/shop/secrets/one"
 EXEC = "/apis/kairship.io/v1alpha1/instances/east/proxy/api/v1/namespaces/shop/pods/web/exec?command=id"
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "YQ=="}
-
-
-class OneInstance:
-    def __init__(self, client: KubeClient) -> None:
-        self._client = client
-
-    def instance(self, name: str) -> KubeClient:
-        return self._client
 
 
 class Scene:
