@@ -153,10 +153,10 @@ class Proxy:
         """Raises `PassThrough` before anything is sent."""
         request = passing.request
         async with self._reads.answer(passing, lambda: self._client(passing)) as answer:
-            at_once = answer.whole is not None and not compresses(request, len(answer.whole))
-            response = replies.of_index(answer, passing.envelope.request_id, at_once=at_once)
-            if at_once:
-                return response
+            if answer.whole is not None and not compresses(request, len(answer.whole)):
+                whole = replies.whole_of_index(answer, passing.envelope.request_id)
+                return await self._sender.send_whole(request, whole)
+            response = replies.of_index(answer, passing.envelope.request_id)
             send = self._sender.send if passing.lasts else self._sender.send_list
             return await send(request, response, answer.body)
 
