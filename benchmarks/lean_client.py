@@ -4,6 +4,7 @@ A reply is timed to its last byte. Chunks are put together and decompressed afte
 """
 
 import gzip
+import re
 import socket
 import ssl
 import statistics
@@ -20,6 +21,11 @@ _ROOM = 1 << 20
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _LAST_WORDS = 2048
 """Enough for the bookmark that ends the beginning of a watch: what is looked for is in the last bytes of a read."""
+
+
+_OVERLAP = 64
+_FRAMING = re.compile(rb"\r\n[0-9a-f]+\r\n")
+"""Between two chunks, which may part what is looked for."""
 
 
 class Answer(NamedTuple):
@@ -92,10 +98,10 @@ class LeanClient:
         received = received[head + 4 :]
         kept, size, tail = [received] if keep else [], len(received), received
         last = until or _LAST_CHUNK
-        while size < length if length >= 0 else last not in tail:
+        while size < length if length >= 0 else last not in tail and (not until or last not in _FRAMING.sub(b"", tail)):
             piece = self._receive(connected)
             size += len(piece)
-            tail = tail[-len(last) :] + bytes(piece[-_LAST_WORDS:])
+            tail = tail[-_OVERLAP:] + bytes(piece[-_LAST_WORDS:])
             if keep:
                 kept.append(bytes(piece))
         seconds = time.perf_counter() - began

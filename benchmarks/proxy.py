@@ -39,7 +39,9 @@ Figures = dict[str, Any]
 
 
 async def run(count: int, watches: int) -> None:
+    began = time.monotonic()
     async with measured() as place:
+        print(f"up after {time.monotonic() - began:.0f} s", flush=True)
         figures = await compare(place, count, watches)
     tell(count, figures)
 
@@ -52,8 +54,8 @@ async def compare(place: Place, count: int, watches: int) -> Figures:
         await instance.create(kinds.CONFIGMAPS, body, namespace="ns-0")
     await asyncio.to_thread(until_indexed, through, count)
     await asyncio.to_thread(place.until_quiet)
+    print("everything is made", flush=True)
     figures: Figures = {}
-    began = time.monotonic()
     parts: dict[str, Callable[[], Awaitable[Any]]] = {
         "reads": lambda: asyncio.to_thread(reads, through, direct, count),
         "streams": lambda: terminals_and_logs(place),
@@ -62,8 +64,9 @@ async def compare(place: Place, count: int, watches: int) -> Figures:
         "idle_watch_kb": lambda: asyncio.to_thread(idle_watches, place, through, watches),
     }
     for name, measure in parts.items():
+        began = time.monotonic()
         figures[name] = await measure()
-        print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+        print(f"{name} took {time.monotonic() - began:.0f} s", flush=True)
     for side in (through, direct):
         side.close()
     return figures

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from lean_client import LeanClient
 from proxied.side import Side
@@ -25,18 +25,16 @@ def p99(side: Side, path: str) -> float:
 @contextmanager
 def silent(pid: int, asked: LeanClient, path: str) -> Iterator[None]:
     """A server that accepts and says nothing, and many who wait for it."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with ThreadPoolExecutor(_STUCK) as pool:
+    with ThreadPoolExecutor(_STUCK) as pool:
+        os.kill(pid, signal.SIGSTOP)
+        try:
             for _ in range(_STUCK):
                 pool.submit(asked.another().get, path)
             time.sleep(1.0)  # until they wait
-            try:
-                yield
-            finally:
+            yield
+        finally:
+            with suppress(ProcessLookupError):  # its supervisor may have lost patience
                 os.kill(pid, signal.SIGCONT)  # those who wait for it come to an end
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def beside(side: Side, path: str, *, pid: int, asked: LeanClient, dead: str) -> dict[str, float]:

@@ -26,6 +26,7 @@ INSTANCE, OTHER = demo.INSTANCE, "other"
 DEAD_MEMBER, LIVING_MEMBER = (member.name for member in demo.MEMBERS[:2])
 NAMESPACE, POD = "default", "answering"
 _PATIENCE = 180.0
+_DIGESTED = 40.0
 _QUIET_CORES = 0.25
 
 
@@ -77,9 +78,10 @@ class Place:
         return found
 
     def until_quiet(self) -> None:
-        """When what was made is digested: else it is measured with the rest."""
-        deadline = time.monotonic() + _PATIENCE
-        processes = [psutil.Process(pid) for pid in self.pids.values()]
+        """When the instance and the index have digested what was made: else that is measured with the rest."""
+        deadline = time.monotonic() + _DIGESTED
+        working = [name for name in self.pids if name.startswith(f"instance-{INSTANCE}/") or name == roles.KPANDA]
+        processes = [psutil.Process(self.pids[name]) for name in working]
         while time.monotonic() < deadline:
             before = cpu_of(*processes)
             time.sleep(2.0)

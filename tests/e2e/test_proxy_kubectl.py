@@ -5,11 +5,13 @@ import json
 import shlex
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.kubectl import Kubectl, direct, end, through_entrance
+from support.kubectl import Kubectl, ageless, direct, end, through_entrance
+from support.people import within
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
@@ -68,17 +70,18 @@ async def home(kubectl: Kubectl) -> AsyncIterator[str]:
     await kubectl.ok("delete", "namespace", name, "--wait=false")
 
 
-def deployment(name: str, replicas: int = 1, image: str = "nginx:1.29") -> str:
+def deployment(name: str, replicas: int = 1, image: str = "nginx:1.29", app: str = "") -> str:
+    labels = {"app": app or name}
     return json.dumps(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": name, "labels": {"app": name}},
+            "metadata": {"name": name, "labels": labels},
             "spec": {
                 "replicas": replicas,
-                "selector": {"matchLabels": {"app": name}},
+                "selector": {"matchLabels": labels},
                 "template": {
-                    "metadata": {"labels": {"app": name}},
+                    "metadata": {"labels": labels},
                     "spec": {"containers": [{"name": "web", "image": image}]},
                 },
             },
@@ -142,17 +145,87 @@ async def test_an_object_is_edited(kubectl: Kubectl, home: str) -> None:
     assert await kubectl.ok("get", "configmap", "edited", "-n", home, "-o", "jsonpath={.data.colour}") == "blue"
 
 
-async def test_a_watch_tells_what_happens(kubectl: Kubectl, home: str) -> None:
-    await kubectl.ok("create", "configmap", "early", "-n", home)
-    watching = await kubectl.start("get", "configmaps", "-n", home, "-w", "-o", "name")
+WATCHES = (
+    "get configmaps -w -l app=watched",
+    "get configmaps -w -l app=watched -o json",
+    "get configmaps -w -l app=watched -o name",
+    "get deployments -w -l app=watched -o wide --show-labels",
+    "get deployments -w -l app=watched -o wide --output-watch-events",
+)
+
+
+async def test_watches_tell_the_same_as_from_the_instance(kubectl: Kubectl, original: Kubectl, home: str) -> None:
+    """Side by side: first what there is, then what happens, in the same words and the same order."""
+
+    async def change(name: str, text: str) -> None:
+        labels = {"app": "watched"}
+        configmap = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": labels},
+            "data": {"text": text},
+        }
+        for manifest in (json.dumps(configmap), deployment(name, app="watched", image=f"nginx:{text}")):
+            await original.ok("apply", "-n", home, "-f", "-", stdin=manifest)
+
+    async def shows(name: str) -> bool:
+        return all([name in await kubectl.ok("get", kind, "-n", home) for kind in ("configmaps", "deployments")])
+
+    await change("early", "1")
+    await within(lambda: shows("early"), seconds=60)
+    async with AsyncExitStack() as held:
+        pairs = [
+            [await held.enter_async_context(_watching(each, command, home)) for each in (kubectl, original)]
+            for command in WATCHES
+        ]
+        for watch in (watch for pair in pairs for watch in pair):
+            await watch.until("early")
+        await change("late", "2")
+        await change("early", "3")
+        await original.ok("delete", "configmap,deployment", "late", "-n", home)
+        await change("last", "4")
+        for mine, theirs in pairs:
+            for watch in (mine, theirs):
+                await watch.until("last")
+            await within(lambda mine=mine, theirs=theirs: _agree(mine, theirs), seconds=60)  # type: ignore[misc]
+
+
+class _Watch:
+    """A kubectl that goes on, and what it has printed so far."""
+
+    def __init__(self, printing: asyncio.StreamReader) -> None:
+        self._printing = printing
+        self.printed = ""
+
+    async def until(self, word: str) -> None:
+        async with asyncio.timeout(60):
+            while word not in self.printed:
+                await self.more()
+
+    async def more(self) -> None:
+        read = await self._printing.read(1 << 16)
+        assert read, self.printed
+        self.printed += read.decode()
+
+
+@asynccontextmanager
+async def _watching(kubectl: Kubectl, command: str, home: str) -> AsyncIterator[_Watch]:
+    process = await kubectl.start(*command.split(), "-n", home)
+    assert process.stdout is not None
     try:
-        assert watching.stdout is not None
-        async with asyncio.timeout(30):
-            assert b"configmap/early" in await watching.stdout.readline()
-            await kubectl.ok("create", "configmap", "late", "-n", home)
-            assert b"configmap/late" in await watching.stdout.readline()
+        yield _Watch(process.stdout)
     finally:
-        await end(watching)
+        await end(process)
+
+
+async def _agree(mine: _Watch, theirs: _Watch) -> bool:
+    if ageless(mine.printed) == ageless(theirs.printed):
+        return True
+    for watch in (mine, theirs):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await watch.more()
+    return False
 
 
 async def test_a_rollout_is_waited_for(kubectl: Kubectl, home: str) -> None:

@@ -118,15 +118,15 @@ async def test_an_instance_that_does_not_answer_slows_nobody_else(entrance: Clie
         assert not any(task.done() and task.result().status == 200 for task in stuck)
         replies = await asyncio.gather(*stuck)
     outcomes = {status_of(reply) for reply in replies}
-    assert outcomes <= {(504, "Timeout", False), (503, "ServiceUnavailable", True), (429, "TooManyRequests", True)}
-    assert (504, "Timeout", False) in outcomes
+    assert outcomes <= {(504, "Timeout", True), (503, "ServiceUnavailable", True), (429, "TooManyRequests", True)}
+    assert (504, "Timeout", True) in outcomes
     # It is known now: nobody waits for it any more.
     began = time.monotonic()
     assert status_of(await get(entrance, "ann", "quiet")) == (503, "ServiceUnavailable", True)
     assert time.monotonic() - began < SILENCE / 2
     await relay.heal()
     relay.reset()  # what hung in there comes to its end
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await get(entrance, "ann", "quiet")).status != 200:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.2)
     await timed(lambda: get(entrance, "bob", "quiet"), 10)

@@ -131,7 +131,7 @@ async def exchange(scene: Scene, request: bytes, *, most: int = 1) -> list[int]:
     received = b""
     try:
         writer.write(request)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(ANSWER.findall(received)) < most and (data := await reader.read(65536)):
                 received += data
     finally:

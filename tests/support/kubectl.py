@@ -14,6 +14,11 @@ INSTANCE = "demo"
 _AGE = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b|\b\d+[dhm]\b|<invalid>")
 
 
+def ageless(printed: str) -> str:
+    """Without what differs from one second to the next."""
+    return "\n".join(re.sub(r"\s+", " ", _AGE.sub("AGE", line)).rstrip() for line in printed.splitlines())
+
+
 @dataclass
 class Done:
     code: int
@@ -22,8 +27,7 @@ class Done:
 
     @property
     def ageless(self) -> str:
-        """Without what differs from one second to the next."""
-        return "\n".join(re.sub(r"\s+", " ", _AGE.sub("AGE", line)).rstrip() for line in self.out.splitlines())
+        return ageless(self.out)
 
 
 @dataclass

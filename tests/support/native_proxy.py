@@ -8,6 +8,7 @@ from kairship.apiserver.proxy.proxy import Behind
 from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.apiserver.services.reach import Pool, Reach
 from kairship.index.opening import IndexAccess, IndexPlace
+from kairship.kube import Client
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import ApiError
 from support.bindings import World
@@ -26,6 +27,16 @@ class NothingCollected:
 
     def member(self, instance: str, cluster: str) -> str | None:
         return None
+
+
+class OneInstance:
+    """Whatever it is called."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def instance(self, name: str) -> Client:
+        return self._client
 
 
 def leading_to(instances: Pool, world: World, spool: Spool) -> Behind:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -200,6 +201,78 @@ async def test_what_cannot_be_written_is_not_done(
         async with asyncio.timeout(60):
             while ("r-2", 0) not in trail.outcomes:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.01)
+
+
+class HeldDisk:
+    """A disk that takes its time: flushes wait until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._go = threading.Event()
+        flush = os.fdatasync
+
+        def held(descriptor: int) -> None:
+            assert self._go.wait(60)
+            flush(descriptor)
+
+        monkeypatch.setattr(os, "fdatasync", held)
+
+    def let_go(self) -> None:
+        self._go.set()
+
+
+async def test_what_is_begun_outlives_the_process_at_once_and_power_later(
+    tmp_path: Path, trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipping, "SHIP_EVERY", 60.0)
+    async with working(tmp_path, trail) as worker:
+        await worker.spool.write(b"first\n")
+        disk = HeldDisk(monkeypatch)
+        stored = [await worker.spool.begin(f"{number}\n".encode()) for number in range(3)]
+        assert _content(worker) == b"first\n0\n1\n2\n"
+        assert not any(each.done() for each in stored)
+        disk.let_go()
+        async with asyncio.timeout(60):
+            await asyncio.gather(*stored)
+
+
+async def test_after_an_error_nothing_is_begun_before_it_is_on_the_disk(
+    tmp_path: Path, trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    async with working(tmp_path, trail) as worker:
+        await worker.spool.write(b"first\n")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdatasync", broken)
+            with pytest.raises(SpoolError):
+                await (await worker.spool.begin(b"in the act\n"))
+            with pytest.raises(SpoolError):
+                await worker.spool.begin(b"not begun\n")
+        await (await worker.spool.begin(b"again\n"))
+
+
+async def test_a_slow_disk_is_waited_for_beside_the_event_loop(
+    tmp_path: Path, trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipping, "SHIP_EVERY", 60.0)
+    async with working(tmp_path, trail) as worker:
+        await worker.spool.write(b"first\n")
+        monkeypatch.setattr(spool, "_SLOW", -1.0)
+        await (await worker.spool.begin(b"slow\n"))
+        disk = HeldDisk(monkeypatch)
+        beginning = asyncio.create_task(worker.spool.begin(b"patient\n"))
+        async with asyncio.timeout(60):
+            while b"patient" not in _content(worker):  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.01)
+        assert not beginning.done()
+        disk.let_go()
+        async with asyncio.timeout(60):
+            await (await beginning)
+
+
+def _content(worker: Worker) -> bytes:
+    return b"".join((worker.spool.folder / name).read_bytes() for name in worker.segments())
 
 
 async def test_attempts_that_were_refused(tmp_path: Path, trail: Trail) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 from support.bindings import World, bind, on
 from support.certificates import Authority
 from support.entrance import Client, running
-from support.native_proxy import leading_to
+from support.native_proxy import OneInstance, leading_to
 from support.scripted_server import Reply, ScriptedServer, reply, scripted_server
 
 from kairship.access import Role
@@ -33,14 +34,6 @@ HEADERS = {
     "X-Original-Url": "/api/v1/secrets",
     "Connection": "X-Remote-User, keep-alive",
 }
-
-
-class OneInstance:
-    def __init__(self, client: KubeClient) -> None:
-        self._client = client
-
-    def instance(self, name: str) -> KubeClient:
-        return self._client
 
 
 @asynccontextmanager
@@ -133,6 +126,19 @@ async def test_a_reply_that_breaks_off_is_broken_off(tmp_path: Path) -> None:
     async with lying(tmp_path, reply(b"x" * 1000, cut=100, then="close")) as (client, _):
         with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ClientConnectionError)):
             await ask(client, "/proxy/api/v1/configmaps", {})
+
+
+async def test_who_goes_away_in_the_middle_is_no_defect(tmp_path: Path) -> None:
+    with capture_logs() as logged:
+        async with lying(tmp_path, reply(b"x" * (32 << 20))) as (client, _):
+            async with client.rest.get(f"{WAY}/proxy/api/v1/configmaps", headers=client.headers) as answer:
+                await answer.content.readany()
+                answer.close()
+            async with asyncio.timeout(60):
+                while not any(line["event"] == "request" for line in logged):  # noqa: ASYNC110 - nobody announces it
+                    await asyncio.sleep(0.01)
+    assert [line["status"] for line in logged if line["event"] == "request"] == [499]
+    assert not [line for line in logged if line["event"] == "defect"]
 
 
 @pytest.mark.parametrize("answer", [(302, {"Location": "https://198.51.100.1/"}), (200, {}), (403, {})])

@@ -15,7 +15,11 @@ class Segment:
         self.size = 0
         self._torn = False
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        _sync_folder(path.parent)
+        try:
+            _sync_folder(path.parent)
+        except OSError:
+            self.close()
+            raise
 
     def append(self, lines: bytes) -> None:
         """The system has it then. Raises `OSError`, and after that always: the last line may be a part of one."""

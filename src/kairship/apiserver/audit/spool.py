@@ -14,6 +14,7 @@ import shutil
 import time
 import uuid
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -93,16 +94,14 @@ class Spool:
             await self.flush()
 
     async def flush(self) -> None:
-        async with self._flushing:
-            await self._flush()
+        """What it has begun it finishes, also when its caller is cancelled."""
+        await asyncio.shield(self._in_turn(self._flush))
 
     async def next_segment(self) -> Path | None:
         """One to which nothing is added any more, the oldest first; None if there is nothing."""
-        async with self._flushing:
-            if not self._closed:
-                self._retire()
-                await self._flush()
-            return self._closed.popleft() if self._closed else None
+        if not self._closed:
+            await asyncio.shield(self._in_turn(self._end_segment))
+        return self._closed.popleft() if self._closed else None
 
     def close(self) -> None:
         """Nothing is written after this. What was not taken out of it remains for others."""
@@ -130,6 +129,14 @@ class Spool:
         self._unflushed = True
         if (ended := time.monotonic()) - began > _SLOW:
             self._prompt_from = ended + _PAUSE
+
+    async def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:
+        async with self._flushing:
+            await work()
+
+    async def _end_segment(self) -> None:
+        self._retire()
+        await self._flush()
 
     async def _flush(self) -> None:
         """Of those who hold the lock. What is appended while it runs is flushed by the next."""

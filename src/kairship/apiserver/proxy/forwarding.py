@@ -95,5 +95,6 @@ class Forwarding:
         if begun is not None:
             await begun.on_disk()
         if size <= _AT_ONCE:
-            return web.Response(status=response.status, headers=response.headers, body=b"".join(held))
+            whole = web.Response(status=response.status, headers=response.headers, body=b"".join(held))
+            return await self._sender.send_whole(passing.request, whole)
         return await self._sender.send(passing.request, response, chained(held, pieces))

@@ -88,6 +88,8 @@ class Proxy:
         try:
             passing = await self._door.let_in(request, target, query, envelope)
             response = await self._audited(passing)
+        except ConnectionError:
+            response = web.Response(status=499)  # the caller went away, as those who watch do
         except Exception as error:  # noqa: BLE001 - each is told to the caller, and defects to the log
             told = _told(error, passing, envelope.request_id)
             if isinstance(told, Internal):
@@ -151,10 +153,10 @@ class Proxy:
         """Raises `PassThrough` before anything is sent."""
         request = passing.request
         async with self._reads.answer(passing, lambda: self._client(passing)) as answer:
-            at_once = answer.whole is not None and not compresses(request, len(answer.whole))
-            response = replies.of_index(answer, passing.envelope.request_id, at_once=at_once)
-            if at_once:
-                return response
+            if answer.whole is not None and not compresses(request, len(answer.whole)):
+                whole = replies.whole_of_index(answer, passing.envelope.request_id)
+                return await self._sender.send_whole(request, whole)
+            response = replies.of_index(answer, passing.envelope.request_id)
             send = self._sender.send if passing.lasts else self._sender.send_list
             return await send(request, response, answer.body)
 

@@ -1,5 +1,7 @@
 """Replies of the proxy: where they come from is written on them, and errors are in the words of Kubernetes."""
 
+from typing import TypeVar
+
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -9,6 +11,8 @@ from kairship.apiserver.proxy.indexed import Answer
 from kairship.index import statuses as statuses_of_lists
 from kairship.kube import Refused
 from kairship.rpc.errors import ApiError, Unavailable
+
+R = TypeVar("R", bound=web.StreamResponse)
 
 SOURCE = "X-Kairship-Source"
 INSTANCE = "instance"
@@ -22,12 +26,16 @@ def mark(response: web.StreamResponse, request_id: str, source: str = INSTANCE) 
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 
-def of_index(answer: Answer, request_id: str, *, at_once: bool) -> web.StreamResponse:
-    response: web.StreamResponse
-    if at_once:
-        response = web.Response(status=answer.status, headers=answer.headers, body=answer.whole)
-    else:
-        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+def of_index(answer: Answer, request_id: str) -> web.StreamResponse:
+    return _from_there(web.StreamResponse(status=answer.status, headers=answer.headers), answer, request_id)
+
+
+def whole_of_index(answer: Answer, request_id: str) -> web.Response:
+    response = web.Response(status=answer.status, headers=answer.headers, body=answer.whole)
+    return _from_there(response, answer, request_id)
+
+
+def _from_there(response: R, answer: Answer, request_id: str) -> R:
     response.headers["Cache-Control"] = "no-cache, private"
     mark(response, request_id, INDEX if answer.from_index else INSTANCE)
     return response

@@ -40,6 +40,18 @@ class Sender:
             raise
         return response
 
+    async def send_whole(self, request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
+        """Head and body in one piece, and before anything else is done about the request."""
+        try:
+            await response.prepare(request)
+            async with asyncio.timeout(self._stalled):
+                await response.write_eof()
+        except BaseException:
+            if request.transport is not None:
+                request.transport.abort()
+            raise
+        return response
+
     async def send_list(
         self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
     ) -> web.StreamResponse:
