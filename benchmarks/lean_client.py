@@ -54,7 +54,7 @@ class LeanClient:
         self._tls = tls
         given = {"Host": place.netloc, **headers}
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-        self._room = memoryview(bytearray(_ROOM))
+        self._room = memoryview(b"")
         self._socket: ssl.SSLSocket | None = None
 
     def get(self, path: str, *, until: bytes = b"", keep: bool = False) -> Answer:
@@ -67,9 +67,9 @@ class LeanClient:
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}{more}Content-Length: {len(body)}\r\n\r\n"
         return self._exchange(head.encode() + body, keep=True)
 
-    def another(self) -> "LeanClient":
-        """With a connection of its own."""
-        return LeanClient(self._url, self._tls, self._given)
+    def another(self, **headers: str) -> "LeanClient":
+        """With a connection of its own, and with other headers if there are any."""
+        return LeanClient(self._url, self._tls, {**self._given, **headers})
 
     def begin(self, path: str) -> None:
         """Ask for what does not end, and return when it has begun."""
@@ -77,7 +77,7 @@ class LeanClient:
         connected.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
         received = b""
         while b"\r\n\r\n" not in received:
-            received += self._receive(connected)
+            received += connected.recv(1 << 12)
         assert received.startswith(b"HTTP/1.1 200"), received[:300]
 
     def _exchange(self, request: bytes, *, until: bytes = b"", keep: bool = False) -> Answer:
@@ -119,6 +119,8 @@ class LeanClient:
         return self._socket
 
     def _receive(self, connected: ssl.SSLSocket) -> memoryview:
+        if not self._room:  # made when it is needed: of those who only wait there may be many
+            self._room = memoryview(bytearray(_ROOM))
         size = connected.recv_into(self._room)
         if not size:
             raise ConnectionError("the server ended the connection")

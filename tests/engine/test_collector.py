@@ -269,3 +269,34 @@ async def test_a_cluster_that_falls_silent_grows_old_and_its_reads_pass_through(
                             break
                         await asyncio.sleep(0.1)
                 await relay.heal()
+
+
+async def test_no_more_kinds_are_collected_than_allowed(kube: Kube, place: Place) -> None:
+    """Of a cluster with more, the first ones: those of the server itself. The others' reads pass through."""
+    settings = msgspec.structs.replace(FAST, most_kinds=2)
+    async with collecting(place, settings, it=kube.connection) as collector:
+        await place.until("it", "configmaps", live)
+        await place.until("it", "endpoints", live)
+        stored = {partition.resource.plural for partition in await place.index.partitions("it")}
+        assert stored | collector.problems("it").keys() == {"configmaps", "endpoints"}
+
+
+async def test_a_watch_whose_connection_was_forgotten_is_noticed(kube: Kube, namespace: str, place: Place) -> None:
+    """Nothing arrives any more and nothing is closed, while the cluster answers whoever asks it anew."""
+    url = URL(kube.connection.server)
+    assert url.host is not None
+    assert url.port is not None
+    async with relay_to(url.host, url.port) as relay, Client(kube.connection) as client:
+        far = msgspec.structs.replace(kube.connection, server=f"https://{relay.address}", tls_server_name=url.host)
+        async with collecting(place, it=far):
+            await place.until("it", "configmaps", live)
+            relay.forget()
+            made = await client.create(kinds.CONFIGMAPS, {"metadata": {"name": "unseen"}}, namespace=namespace)
+            reached = int(made["metadata"]["resourceVersion"])
+            # Sooner than the silence of its server ends a watch, which takes 150 s.
+            await place.until(
+                "it",
+                "configmaps",
+                lambda found: found is not None and found.live and found.revision >= reached,
+                timeout=100,
+            )

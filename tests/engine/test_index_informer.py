@@ -30,7 +30,7 @@ from kairship.reconcile import Backoff, Pace, SystemClock
 
 CLUSTER = "own"
 # The first test of a run may have to build the informer.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 PACE = Pace(page_size=20, backoff=Backoff(0.1, 0.5))
 
 
@@ -80,7 +80,7 @@ class Scene:
             for one in page.items
         }
 
-    async def agree(self, *, timeout: float = 40.0) -> None:
+    async def agree(self, *, timeout: float = 180.0) -> None:
         """Until the informer has what the server has."""
         deadline = time.monotonic() + timeout
         while (seen := await self.informer.state()) != (truth := await self.truth()):
@@ -134,7 +134,7 @@ async def scene(own: OwnCluster, program: Path, folder: Path) -> AsyncIterator[S
         far_connection = msgspec.structs.replace(
             own.connection, server=f"https://{relay.address}", tls_server_name="127.0.0.1"
         )
-        async with Client(own.connection, timeout=5) as client, Client(far_connection, timeout=5) as far:
+        async with Client(own.connection, timeout=60) as client, Client(far_connection, timeout=60) as far:
             writer = await SqliteWriter.open(folder / "index", CLUSTER)
             index = SqliteIndex(folder / "index")
             follower = KindFollower(
@@ -152,7 +152,7 @@ async def scene(own: OwnCluster, program: Path, folder: Path) -> AsyncIterator[S
             await writer.close()
 
 
-async def until_live(index: SqliteIndex, *, timeout: float = 30.0) -> None:
+async def until_live(index: SqliteIndex, *, timeout: float = 120.0) -> None:
     async with asyncio.timeout(timeout):
         while True:
             async with index.snapshot(CLUSTER) as snapshot:
@@ -283,11 +283,11 @@ async def test_through_a_restore_that_turns_revisions_back(own: OwnCluster, prog
 
 async def refused_as_expired(url: str, revision: str) -> None:
     """A plain watch from `revision` through the server is told to list again."""
-    async with Client(Connection(server=url), timeout=5) as plain:
+    async with Client(Connection(server=url), timeout=60) as plain:
         watch = plain.watch(kinds.CONFIGMAPS, resource_version=revision)
         async with aclosing(watch):
             with pytest.raises(Expired):
-                await asyncio.wait_for(anext(watch), 20)
+                await asyncio.wait_for(anext(watch), 90)
 
 
 async def test_plain_watches_are_fenced(own: OwnCluster, program: Path, tmp_path: Path) -> None:
@@ -297,19 +297,19 @@ async def test_plain_watches_are_fenced(own: OwnCluster, program: Path, tmp_path
         await it.agree()
         await refused_as_expired(it.server.url, str(int(version) + 1000))
 
-        async with Client(Connection(server=it.server.url), timeout=5) as plain:
+        async with Client(Connection(server=it.server.url), timeout=60) as plain:
             watch = plain.watch(kinds.CONFIGMAPS, resource_version=version)
             async with aclosing(watch):
                 following = asyncio.ensure_future(anext(watch))
                 await it.write("fence", 1, "2")
-                assert (await asyncio.wait_for(following, 10)).object["data"] == {"text": "2"}
+                assert (await asyncio.wait_for(following, 90)).object["data"] == {"text": "2"}
                 # Only the collector begins anew: the connection of this watch stays as it is.
                 following = asyncio.ensure_future(anext(watch))
                 async with it.index.snapshot(CLUSTER) as snapshot:
                     before = await snapshot.partition("configmaps")
                 await it.relist()
                 with pytest.raises(Expired):
-                    await asyncio.wait_for(following, 10)
+                    await asyncio.wait_for(following, 90)
         await until_live(it.index)
         async with it.index.snapshot(CLUSTER) as snapshot:
             after = await snapshot.partition("configmaps")

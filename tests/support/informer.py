@@ -44,7 +44,7 @@ class Informer:
                 self.told.append(msgspec.json.decode(line, type=Told))
                 self._news.notify_all()
 
-    async def until(self, holds: Callable[[list[Told]], bool], *, timeout: float = 90.0) -> None:
+    async def until(self, holds: Callable[[list[Told]], bool], *, timeout: float = 120.0) -> None:
         async with asyncio.timeout(timeout), self._news:
             await self._news.wait_for(lambda: holds(self.told))
 

@@ -14,6 +14,9 @@ from kairship.kube import Client, Connection
 from kairship.supervisor import SupervisorClient, daemon
 from support.relay import Relay
 
+_READY = 180
+"""Seconds. On a busy machine it takes a while."""
+
 
 class OwnCluster:
     """An API server and its etcd, to be treated badly."""
@@ -41,7 +44,7 @@ class OwnCluster:
         await self.supervisor.put(
             kubernetes.etcd(self.plane, self._engine), kubernetes.kube_apiserver(self.plane, self._engine)
         )
-        await self.supervisor.wait_ready(self.plane.group, timeout=60)
+        await self.supervisor.wait_ready(self.plane.group, timeout=_READY)
 
     async def kill(self) -> None:
         """Kill the API server; its supervisor starts it again."""
@@ -50,10 +53,10 @@ class OwnCluster:
         assert status.pid is not None
         victim = psutil.Process(status.pid)
         victim.kill()
-        await asyncio.to_thread(psutil.wait_procs, [victim], timeout=10)
-        async with asyncio.timeout(60), Client(self.connection, timeout=5) as client:
+        await asyncio.to_thread(psutil.wait_procs, [victim], timeout=60)
+        async with asyncio.timeout(_READY), Client(self.connection, timeout=60) as client:
             while True:
-                await self.supervisor.wait_ready(name, timeout=60)
+                await self.supervisor.wait_ready(name, timeout=_READY)
                 if await client.ready():
                     return
 
@@ -62,7 +65,7 @@ class OwnCluster:
         await self.supervisor.stop(self.plane.group)
         yield
         await self.supervisor.start(self.plane.group)
-        await self.supervisor.wait_ready(self.plane.group, timeout=60)
+        await self.supervisor.wait_ready(self.plane.group, timeout=_READY)
 
     async def compact(self, revision: str) -> None:
         client = self.plane.pki.pair("etcd-client")
@@ -75,7 +78,7 @@ class OwnCluster:
             *("compact", revision),
             stdout=asyncio.subprocess.DEVNULL,
         )
-        assert await asyncio.wait_for(etcdctl.wait(), 10) == 0
+        assert await asyncio.wait_for(etcdctl.wait(), 60) == 0
 
 
 @contextmanager

@@ -1,17 +1,20 @@
 """A TCP relay in front of a real server, which lets tests break the network in chosen ways.
 
 It passes bytes in both directions without looking into them, TLS included. `hold` stops passing what the server sends
-(the connection stays up, as behind a dead link), `reset` breaks every open connection, `refuse` closes the door for
+(the connection stays up, as behind a proxy that hangs), `forget` makes open connections dead without a word to anybody,
+as a firewall does that forgets them, `reset` breaks every open connection, `refuse` closes the door for
 new ones, `cut_after` breaks a connection in the middle of what the server sends. `heal` ends all of it.
 """
 
 import asyncio
+import ctypes
 import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 _CHUNK = 64 * 1024
+_ATTACH_FILTER = 26  # SO_ATTACH_FILTER of Linux
 
 
 class Relay:
@@ -22,6 +25,7 @@ class Relay:
         self._listener: asyncio.Server | None = None
         self._port = 0
         self._clients: set[asyncio.StreamWriter] = set()
+        self._forgotten: set[asyncio.StreamWriter] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._budget: int | None = None
@@ -44,6 +48,12 @@ class Relay:
     def hold(self) -> None:
         """From now on nothing from the server arrives, and nothing is closed."""
         self._flowing.clear()
+
+    def forget(self) -> None:
+        """Open connections are dead from now on, without a word to anybody. New ones are not."""
+        for writer in self._clients:
+            self._forgotten.add(writer)
+            _drop_all(writer.get_extra_info("socket"))
 
     def cut_after(self, size: int) -> None:
         """`size` more bytes from the server arrive, over all connections together; whatever carries more is reset."""
@@ -85,6 +95,7 @@ class Relay:
             await _abort(writer)
             async with self._changed:
                 self._clients.discard(writer)
+                self._forgotten.discard(writer)
                 self._changed.notify_all()
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -105,6 +116,8 @@ class Relay:
     async def _pump_down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK):
             await self._flowing.wait()
+            if writer in self._forgotten:
+                continue
             passed = data if self._budget is None else data[: self._budget]
             writer.write(passed)
             await writer.drain()
@@ -144,3 +157,9 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     sock: socket.socket = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+def _drop_all(sock: socket.socket) -> None:
+    """A packet filter of one instruction, so that not even the kernel answers any more."""
+    instruction = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0))  # BPF_RET | BPF_K: keep 0 bytes
+    sock.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("@HP", 1, ctypes.addressof(instruction)))

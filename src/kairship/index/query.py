@@ -120,8 +120,12 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def is_walk(self) -> bool:
-        """Whether the rows are a range of the keys of one kind: nothing is looked at that is not in the answer."""
+        """Whether the rows are a range of the keys of one kind, or of those that have one token.
+
+        Nothing is looked at that is not in the answer.
+        """
         query = self.query
+        tokens = [one for one in self.conditions if isinstance(one, HasToken)]
         return (
             query.sort is Sort.KEY
             and query.kinds is not None
@@ -129,7 +133,12 @@ class Plan(msgspec.Struct, frozen=True):
             and len(query.scopes) == 1
             and query.scopes[0].namespaces is None
             and query.scopes[0].reserved
-            and all(isinstance(one, Column) and (one.name, one.operator) == ("ns", "=") for one in self.conditions)
+            and len(tokens) <= 1
+            and all(one.wanted and len(one.tokens) == 1 for one in tokens)
+            and all(
+                isinstance(one, HasToken) or (isinstance(one, Column) and (one.name, one.operator) == ("ns", "="))
+                for one in self.conditions
+            )
         )
 
     def scopes_by_cluster(self) -> dict[str, tuple[Scope, ...]]:

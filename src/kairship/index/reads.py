@@ -202,13 +202,13 @@ def _suits(request: ReadRequest, partition: Partition) -> None:
 
 
 async def _whole(snapshot: Snapshot, whole: Plan, form: Form, revision: int) -> AsyncGenerator[bytes]:
-    yield form.begin({"resourceVersion": str(revision)})
-    separator = b""
+    before = form.begin({"resourceVersion": str(revision)})
     async with aclosing(_batches(snapshot, whole, form)) as batches:
         async for batch in batches:
-            yield separator + b",".join(batch)
-            separator = b","
-    yield b"]}\n"
+            batch[0] = before + batch[0]  # before they are joined: a copy of one object, not of all of them
+            yield b",".join(batch)
+            before = b","
+    yield b"]}\n" if before == b"," else before + b"]}\n"
 
 
 async def _batches(snapshot: Snapshot, whole: Plan, form: Form) -> AsyncGenerator[list[bytes]]:

@@ -29,6 +29,7 @@ from yarl import URL
 from . import errors
 from .addresses import AddressRule, RefusedAddressError
 from .connection import Connection
+from .sockets import SocketOpener
 from .tls import ssl_context
 
 # Kubernetes' servers close an idle connection after 90 s. Closing it earlier ourselves spares us most surprises.
@@ -133,7 +134,7 @@ class Transport:
                 limit=0,
                 ssl=ssl_context(connection),
                 keepalive_timeout=_KEEP_ALIVE,
-                socket_factory=addresses.open_socket if addresses else None,
+                socket_factory=SocketOpener(addresses),
             ),
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),

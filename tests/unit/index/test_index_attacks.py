@@ -223,11 +223,11 @@ async def test_objects_of_ten_megabytes_do_not_fill_the_collector(tmp_path: Path
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     tracemalloc.start()
     try:
-        async with listener, Client(Connection(server=url), timeout=5) as client:
+        async with listener, Client(Connection(server=url), timeout=60) as client:
             turns = asyncio.Semaphore(1)
             follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_turns=turns)
             running = asyncio.create_task(follower.run())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(200):
                 while await revision_of(index) < 100 + LARGE_ONES - 1:  # noqa: ASYNC110 - nobody announces it
                     await asyncio.sleep(0.02)
             running.cancel()
@@ -272,7 +272,7 @@ async def test_a_cluster_that_lies_is_not_believed(store: Store, lie: str) -> No
     writer = await store.writer("one")
     other = await store.writer("two")
     await fill(other, kinds.CONFIGMAPS, body("b"))
-    async with scripted_server(*LIES[lie]) as server, Client(Connection(server=server.url), timeout=5) as client:
+    async with scripted_server(*LIES[lie]) as server, Client(Connection(server=server.url), timeout=60) as client:
         await until_doubted(store, client, writer)
     assert await keys(store.index, cluster="two") == ["default/b"]
 
@@ -282,7 +282,7 @@ async def test_pages_without_end_come_to_one(store: Store, monkeypatch: pytest.M
     writer = await store.writer("one")
     async with (
         scripted_server(*(page(body("a"), more="again") for _ in range(21))) as server,
-        Client(Connection(server=server.url), timeout=5) as client,
+        Client(Connection(server=server.url), timeout=60) as client,
     ):
         follower = await until_doubted(store, client, writer)
     assert follower.problem is not None
@@ -294,11 +294,11 @@ async def test_a_server_that_is_not_ready_is_not_taken_for_alive(store: Store) -
     await fill(writer, kinds.CONFIGMAPS, body("a"))
     before, _ = await store.index.get("one", "configmaps", "default/a")
     script = [reply({"kind": "Status", "code": 500}, status=500)] * 500
-    async with scripted_server(*script) as server, Client(Connection(server=server.url), timeout=5) as client:
+    async with scripted_server(*script) as server, Client(Connection(server=server.url), timeout=60) as client:
         settings = CollectorSettings(heartbeat=0.01)
         collector = ClusterCollector(client, writer, writer, clock=SystemClock(), settings=settings)
         running = asyncio.create_task(collector.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sum(request.target == "/readyz" for request in server.requests) < 5:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         running.cancel()
@@ -314,7 +314,7 @@ async def until_doubted(store: Store, client: Client, writer: Writer) -> KindFol
     follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_turns=asyncio.Semaphore(1))
     running = asyncio.create_task(follower.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 if follower.problem not in {None, "not listed yet"} and await is_known_to_be_dead(store):
                     return follower

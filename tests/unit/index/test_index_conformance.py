@@ -371,3 +371,18 @@ async def test_how_much_is_stored(store: Store) -> None:
         sizes = await snapshot.sizes()
     assert {kind: size.objects for kind, size in sizes.items()} == {"configmaps": 5}
     assert sizes["configmaps"].bytes > 5 * 50
+
+
+async def test_batches_are_bounded_by_rows_and_by_bytes(store: Store) -> None:
+    """Memory holds a batch. Small objects come many at a time; where they are large, few: one that was met first."""
+    writer = await store.writer("one")
+    small = [body(f"a-{number:04}") for number in range(5000)]
+    large = [body(f"b-{number:04}", data={"x": "y" * 400_000}) for number in range(40)]
+    await fill(writer, kinds.CONFIGMAPS, *small, *large)
+    asked = plan(Query(scopes=(Scope("one"),), kinds=frozenset(("configmaps",))))
+    async with store.index.snapshot("one") as snapshot, aclosing(snapshot.bodies(asked)) as batches:
+        found = [batch async for batch in batches]
+    assert [one for batch in found for one in batch] == [*small, *large]
+    assert 1 < sum(len(batch[-1]) < 1000 for batch in found) < 30
+    with_large = [batch for batch in found if len(batch[-1]) > 1000]
+    assert all(len(batch) <= 2 for batch in with_large[1:])

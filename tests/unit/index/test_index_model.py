@@ -7,7 +7,7 @@ import msgspec
 from support.index_objects import body, fill
 from support.index_stores import Store
 
-from kairship.index import Position, Query, Scope, Sort, kind_name, parse_labels, plan
+from kairship.index import Change, Intake, Position, Query, Scope, Sort, kind_name, parse_labels, plan
 from kairship.kube import Resource, kinds
 
 KINDS = (kinds.CONFIGMAPS, kinds.SERVICES, kinds.DEPLOYMENTS)
@@ -120,8 +120,7 @@ def some_query(choice: random.Random, things: list[Thing], terms: list[str]) -> 
     return Query(**asked)
 
 
-async def test_random_questions(store: Store) -> None:
-    choice = random.Random(20)  # noqa: S311 - the same questions in every run
+async def fill_both(store: Store, choice: random.Random) -> list[Thing]:
     things: list[Thing] = []
     for cluster in ("one", "two"):
         writer = await store.writer(cluster)
@@ -130,6 +129,12 @@ async def test_random_questions(store: Store) -> None:
             bodies = [body(one.name, namespace=one.namespace, labels=one.labels) for one in mine]
             await fill(writer, resource, *bodies)
             things += mine
+    return things
+
+
+async def test_random_questions(store: Store) -> None:
+    choice = random.Random(20)  # noqa: S311 - the same questions in every run
+    things = await fill_both(store, choice)
     answered = 0
     for _ in range(300):
         terms = choice.sample(TERMS, choice.choice([0, 0, 1, 1, 2, 3]))
@@ -140,6 +145,36 @@ async def test_random_questions(store: Store) -> None:
         assert await store.index.count(plan(whole)) == len(expected(things, whole, terms)), (query, terms)
         answered += bool(wanted)
     assert answered > 60
+
+
+async def test_random_walks_by_one_label(store: Store) -> None:
+    """What Kubernetes clients ask most: one kind, one label, in order, page by page, also after objects changed."""
+    choice = random.Random(21)  # noqa: S311 - the same questions in every run
+    things = await fill_both(store, choice)
+    writer = await store.writer("one")
+    for place, thing in enumerate(things):
+        if thing.cluster == "one" and choice.random() < 0.3:
+            changed = things[place] = msgspec.structs.replace(thing, labels=some_labels(choice))
+            resource = next(resource for resource in KINDS if kind_name(resource) == thing.kind)
+            record = Intake(resource).record(
+                body(changed.name, namespace=changed.namespace, labels=changed.labels, revision=1000)
+            )
+            await writer.apply(resource, [Change(record)], 1000)
+    for _ in range(100):
+        terms = [choice.choice(["app=x", "app", "tier=1", "on"])]
+        at = choice.choice([one for one in things if one.cluster == "one"])
+        query = Query(
+            scopes=(Scope("one"),),
+            kinds=frozenset((at.kind,)),
+            namespace=choice.choice([None, *NAMESPACES]),
+            labels=parse_labels(terms[0]),
+            descending=choice.random() < 0.5,
+            limit=choice.choice([None, 1, 7]),
+            after=choice.choice([None, Position(at.key, at.cluster, at.kind, at.key)]),
+        )
+        asked = plan(query)
+        assert asked.is_walk
+        assert [row.position for row in await store.index.page(asked)] == expected(things, query, terms), (query, terms)
 
 
 def some_things(choice: random.Random, cluster: str, resource: Resource) -> list[Thing]:

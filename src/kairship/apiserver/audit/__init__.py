@@ -2,7 +2,7 @@
 
 auditing    what the chain calls, and what is worth remembering
 events      one act as it is written down
-spool       files on disk of one worker, appended to and flushed in batches
+spool       files on disk of one worker, appended to and flushed in batches; each is a `segment`
 shipping    from there to global management, which keeps it for good
 """
 

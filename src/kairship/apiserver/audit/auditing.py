@@ -73,9 +73,13 @@ async def remember(spool: Spool, meant: Intent) -> None:
     try:
         await spool.write(to_line(meant))
     except SpoolError:
-        raise Unavailable(
-            "what you are about to do cannot be written down, so it was not done; try again later", retry_after=5.0
-        ) from None
+        raise not_written_down() from None
+
+
+def not_written_down() -> Unavailable:
+    return Unavailable(
+        "what you are about to do cannot be written down, so it was not done; try again later", retry_after=5.0
+    )
 
 
 def is_remembered(method: Method) -> bool:

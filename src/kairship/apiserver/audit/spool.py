@@ -3,21 +3,28 @@
     <directory>/<worker>/lock        held as long as the worker lives
     <directory>/<worker>/000001      a segment: lines, the last of which a crash may have cut off
 
-Whoever finds a folder whose lock is free may take its segments over: the worker is dead. Writing happens in a thread;
-while one flush runs, what comes meanwhile waits for the next, so that a thousand writers cost a few flushes.
+Whoever finds a folder whose lock is free may take its segments over: the worker is dead. Flushing happens in a thread;
+what is written while one flush runs waits for the next, so that a thousand writers cost a few flushes.
 """
 
 import asyncio
 import fcntl
 import os
 import shutil
+import time
 import uuid
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
+from kairship.apiserver.audit.segment import Segment
+
 LARGEST_SEGMENT = 4 << 20
+_SOON = 1.0
+_SLOW = 0.005
+_PAUSE = 2.0
 _LOCK = "lock"
 
 log = structlog.get_logger(__name__)
@@ -35,24 +42,48 @@ class Spool:
         self.folder.mkdir(parents=True, mode=0o700)
         self._lock = _locked(self.folder)
         self._number = 0
-        self._file: int | None = None
-        self._size = 0
+        self._segment: Segment | None = None
+        self._retired: list[Segment] = []
+        """To which nothing is added any more; to be flushed and closed."""
         self._closed: deque[Path] = deque()
-        self._waiting: list[tuple[bytes, asyncio.Future[None] | None]] = []
+        self._later: list[tuple[bytes, asyncio.Future[None] | None]] = []
+        """Lines that the next flush writes, and who waits for them."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Those whose lines are written, and not flushed yet."""
+        self._unflushed = False
+        self._prompt_from = 0.0
         self._some = asyncio.Event()
-        self._writing = asyncio.Lock()
+        self._flushing = asyncio.Lock()
 
     async def write(self, lines: bytes) -> None:
         """Returns when it is on the disk. Raises `SpoolError`."""
+        await (await self.begin(lines))
+
+    async def begin(self, lines: bytes) -> asyncio.Future[None]:
+        """Returns when the system has it: it outlives this process. What it returns is done when it is on the disk.
+
+        Both raise `SpoolError`. While the disk is slow, or after an error, it returns only when it is on the disk: so
+        nothing is begun of which it is known that it may not be written down.
+        """
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((lines, stored))
-        self._some.set()
-        await stored
+        if self._takes_at_once():
+            self._append(lines)
+            self._waiting.append(stored)
+            self._some.set()
+        else:
+            self._later.append((lines, stored))
+            self._some.set()
+            await asyncio.shield(stored)
+        return stored
 
     def add(self, lines: bytes) -> None:
-        """It is on the disk soon."""
-        self._waiting.append((lines, None))
-        self._some.set()
+        """It is on the disk within a second."""
+        if self._takes_at_once():
+            with suppress(SpoolError):
+                self._append(lines)
+        else:
+            self._later.append((lines, None))
+        asyncio.get_running_loop().call_later(_SOON, self._some.set)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -62,62 +93,87 @@ class Spool:
             await self.flush()
 
     async def flush(self) -> None:
-        async with self._writing:
-            batch, self._waiting = self._waiting, []
-            if not batch:
-                return
-            try:
-                await asyncio.to_thread(self._store, b"".join(lines for lines, _ in batch))
-            except OSError as error:
-                log.error("the audit cannot be written", error=error.strerror)
-                for _, stored in batch:
-                    if stored is not None and not stored.done():
-                        stored.set_exception(SpoolError(error.strerror))
-                return
-        for _, stored in batch:
-            if stored is not None and not stored.done():
-                stored.set_result(None)
+        async with self._flushing:
+            await self._flush()
 
     async def next_segment(self) -> Path | None:
         """One to which nothing is added any more, the oldest first; None if there is nothing."""
-        async with self._writing:
-            if not self._closed and self._file is not None:
-                self._close_segment()
+        async with self._flushing:
+            if not self._closed:
+                self._retire()
+                await self._flush()
             return self._closed.popleft() if self._closed else None
 
     def close(self) -> None:
         """Nothing is written after this. What was not taken out of it remains for others."""
-        if self._file is not None:
-            self._close_segment()
+        self._retire()
+        self._close(list(self._retired))
         os.close(self._lock)
 
-    def _store(self, lines: bytes) -> None:
-        if self._file is None:
-            self._number += 1
-            path = self._path(self._number)
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._size = 0
-            _sync_folder(self.folder)
+    def _takes_at_once(self) -> bool:
+        return self._segment is not None and time.monotonic() >= self._prompt_from
+
+    def _append(self, lines: bytes) -> None:
+        """On the event loop: it is a copy into the memory of the system, as every line of a log is.
+
+        When one of them took long, the disk is in trouble, and for a while everybody waits for a thread instead.
+        """
+        if self._segment is None:
+            raise SpoolError("there is no file")
+        began = time.monotonic()
         try:
-            written = 0
-            while written < len(lines):
-                written += os.write(self._file, lines[written:])
-            os.fdatasync(self._file)
-        except OSError:
-            self._close_segment()  # its last line may be a part of one: nothing must follow it
-            raise
-        self._size += written
-        if self._size >= LARGEST_SEGMENT:
-            self._close_segment()
+            self._segment.append(lines)
+        except OSError as error:
+            log.error("the audit cannot be written", error=error.strerror)
+            self._retire()
+            raise SpoolError(error.strerror) from None
+        self._unflushed = True
+        if (ended := time.monotonic()) - began > _SLOW:
+            self._prompt_from = ended + _PAUSE
 
-    def _close_segment(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-            self._closed.append(self._path(self._number))
+    async def _flush(self) -> None:
+        """Of those who hold the lock. What is appended while it runs is flushed by the next."""
+        later, self._later = self._later, []
+        waiting, self._waiting = self._waiting, []
+        waiting += [stored for _, stored in later if stored is not None]
+        if not (later or self._retired or self._unflushed):
+            return
+        self._unflushed = False
+        try:
+            await self._store(b"".join(lines for lines, _ in later))
+        except OSError as error:
+            log.error("the audit cannot be written", error=error.strerror)
+            self._retire()
+            for stored in waiting:
+                if not stored.done():
+                    stored.set_exception(SpoolError(error.strerror))
+                    stored.exception()  # nobody may be there any more to be told
+        for stored in waiting:
+            if not stored.done():
+                stored.set_result(None)
 
-    def _path(self, number: int) -> Path:
-        return self.folder / f"{number:06}"
+    async def _store(self, lines: bytes) -> None:
+        if lines and self._segment is None:
+            self._number += 1
+            self._segment = await asyncio.to_thread(Segment, self.folder / f"{self._number:06}")
+        segment = self._segment
+        if segment is not None and segment.size >= LARGEST_SEGMENT:
+            self._retire()
+        retired = list(self._retired)
+        await asyncio.to_thread(_flush_all, [each for each in retired if each is not segment], segment, lines)
+        self._close(retired)
+
+    def _retire(self) -> None:
+        """Not closed yet: a flush may have it in hand."""
+        if self._segment is not None:
+            self._retired.append(self._segment)
+            self._segment = None
+
+    def _close(self, retired: list[Segment]) -> None:
+        for segment in retired:
+            self._retired.remove(segment)
+            segment.close()
+            self._closed.append(segment.path)
 
 
 class Orphan:
@@ -150,6 +206,13 @@ class Orphan:
         os.close(self._lock)
 
 
+def _flush_all(retired: list[Segment], segment: Segment | None, lines: bytes) -> None:
+    for each in retired:
+        each.flush()
+    if segment is not None:
+        segment.flush(lines)
+
+
 def _locked(folder: Path) -> int:
     """Raises `OSError` if somebody has it."""
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -161,12 +224,3 @@ def _locked(folder: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the file itself, and not only what is in it, outlives a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,17 +1,27 @@
-"""What is remembered of requests of the proxy: everything that changes something, reads of Secrets, and terminals."""
+"""What is remembered of requests of the proxy: everything that changes something, reads of Secrets, and terminals.
 
+Before anything is done, the system has it: whoever is killed in the act leaves it behind. Of terminals and reads it is
+on the disk by then. Of a write, which waits for a disk elsewhere, it is while the write is on its way, and before
+anything of the reply is sent.
+"""
+
+import asyncio
 import time
 import uuid
 
-from kairship.apiserver.audit import Spool
-from kairship.apiserver.audit.auditing import remember
+import msgspec
+
+from kairship.apiserver.audit import Spool, SpoolError
+from kairship.apiserver.audit.auditing import not_written_down
 from kairship.apiserver.audit.events import Intent, Outcome, to_line
 from kairship.apiserver.proxy.asking import Asked, AskedPath
+from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.target import Target
 from kairship.rpc.calls import Caller, Envelope
-from kairship.rpc.errors import Code
+from kairship.rpc.errors import Code, Unavailable
 
 _READS = frozenset({"get", "list", "watch"})
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _TERMINALS = frozenset({"exec", "attach", "portforward", "proxy"})
 _CODES = {
     400: Code.INVALID_ARGUMENT,
@@ -26,20 +36,41 @@ _CODES = {
 _REFUSED = frozenset({401, 403})
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """Something that is being done, and written down."""
+
+    id: str
+    stored: asyncio.Future[None]
+
+    async def on_disk(self) -> None:
+        """Raises `Unavailable`, without a time to come back: it may have been done."""
+        try:
+            await asyncio.shield(self.stored)
+        except SpoolError:
+            raise Unavailable(
+                "this may have been done, and cannot be written down; look whether it was before you try again"
+            ) from None
+
+
 class ProxyAudit:
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
 
-    async def before(self, caller: Caller, target: Target, asked: Asked | AskedPath, envelope: Envelope) -> str | None:
-        """The id under which it is on the disk; None if it is not worth remembering. If it raises, nothing is done."""
-        if not _is_remembered(asked):
+    async def before(self, passing: Passing) -> Begun | None:
+        """None if it is not worth remembering. If it raises, nothing is done."""
+        if not _is_remembered(passing.asked):
             return None
-        intent = _intent(caller, target, asked, envelope)
-        await remember(self._spool, intent)
-        return intent.id
+        intent = _intent(passing.caller, passing.target, passing.asked, passing.envelope)
+        try:
+            begun = Begun(intent.id, await self._spool.begin(to_line(intent)))
+            if not _is_write(passing):
+                await asyncio.shield(begun.stored)
+        except SpoolError:
+            raise not_written_down() from None
+        return begun
 
-    def after(self, begun: str, status: int) -> None:
-        self._spool.add(to_line(Outcome(begun, _code(status))))
+    def after(self, begun: Begun, status: int) -> None:
+        self._spool.add(to_line(Outcome(begun.id, _code(status))))
 
     def refused(
         self, caller: Caller, target: Target, asked: Asked | AskedPath, envelope: Envelope, status: int
@@ -55,6 +86,14 @@ def _is_remembered(asked: Asked | AskedPath) -> bool:
         return asked.verb not in _READS
     about = asked.attributes
     return about.verb not in _READS or about.resource == "secrets" or about.subresource in _TERMINALS
+
+
+def _is_write(passing: Passing) -> bool:
+    """Which is over when it is answered."""
+    if isinstance(passing.asked, AskedPath) or passing.upgrades:
+        return False
+    about = passing.asked.attributes
+    return about.verb in _WRITES and about.subresource not in _TERMINALS
 
 
 def _intent(caller: Caller, target: Target, asked: Asked | AskedPath, envelope: Envelope) -> Intent:

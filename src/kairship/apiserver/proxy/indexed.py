@@ -51,11 +51,16 @@ class IndexedReads:
         self._kinds = KnownKinds()
         self._columns = Columns()
 
+    def concerns(self, passing: Passing) -> bool:
+        """Whether the index might have the answer."""
+        asked = passing.asked
+        return isinstance(asked, Asked) and asked.reads and _is_for_the_index(passing)
+
     @asynccontextmanager
     async def answer(self, passing: Passing, connect: Callable[[], Client]) -> AsyncIterator[Answer]:
         """Raises `PassThrough` at its beginning. `connect` gives the client of the instance, as the caller."""
         asked = passing.asked
-        if not isinstance(asked, Asked) or not asked.reads or not _is_for_the_index(passing):
+        if not isinstance(asked, Asked) or not self.concerns(passing):
             raise PassThrough("not for the index")
         opened = self._index.opened
         if opened is None:

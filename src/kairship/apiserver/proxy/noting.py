@@ -4,19 +4,14 @@ A reply says which revision a write led to, or which object is gone. One that sa
 that is not read here) is noted as such, and for a while the caller's reads of that kind go to the instance.
 """
 
-from collections.abc import AsyncGenerator, Mapping
-
 import msgspec
 
 from kairship.apiserver.proxy.asking import Asked
 from kairship.apiserver.proxy.passing import Passing
-from kairship.apiserver.proxy.sending import chained
 from kairship.apiserver.services.resources.index_reader import Collected, collected_as
 from kairship.index import Written, kind_called, note_write, revision_told
 from kairship.index.opening import IndexAccess
 
-_LARGEST = 8 << 20
-"""Bytes of a reply that are held to be read. No object is larger."""
 _CHANGING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _NOT_CHANGING = frozenset({"exec", "attach", "portforward", "proxy", "token", "log"})
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
@@ -62,22 +57,8 @@ class NotedWrites:
         changes = about.verb in _CHANGING and about.subresource not in _NOT_CHANGING
         return changes and about.group not in _REVIEWS
 
-    async def noted(
-        self, passing: Passing, headers: Mapping[str, str], reply: AsyncGenerator[bytes]
-    ) -> tuple[AsyncGenerator[bytes], bool]:
-        """The same reply, and whether what it says is noted. Until it is, nothing of it goes to the caller."""
-        begun: list[bytes] = []
-        size = 0
-        async for piece in reply:
-            begun.append(piece)
-            size += len(piece)
-            if size > _LARGEST:
-                break
-        readable = size <= _LARGEST and headers.get("Content-Type", "").startswith("application/json")
-        is_noted = await self._note(passing, b"".join(begun) if readable else None)
-        return chained(begun, reply), is_noted
-
-    async def _note(self, passing: Passing, body: bytes | None) -> bool:
+    async def note(self, passing: Passing, body: bytes | None) -> bool:
+        """Whether what the reply to a write says is noted. None if it cannot be read."""
         asked, target, opened = passing.asked, passing.target, self._index.opened
         if not isinstance(asked, Asked) or opened is None:
             return True

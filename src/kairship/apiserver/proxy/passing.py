@@ -54,6 +54,11 @@ class Passing(msgspec.Struct, frozen=True, kw_only=True):
         return self.asked.watches or follows
 
     @property
+    def upgrades(self) -> bool:
+        """Whether the connection is to stop being HTTP: exec, attach and port-forward."""
+        return bool(self.request.headers.get("Upgrade"))
+
+    @property
     def longest_silence(self) -> float:
         if not self.lasts:
             return _SILENCE

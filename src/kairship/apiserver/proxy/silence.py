@@ -6,11 +6,13 @@ answer. Kept for places that are silent only, in the event loop.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from kairship.apiserver.admission import Place
+from kairship.kube import ConnectFailed, TimedOut
 from kairship.rpc.errors import Unavailable
 
 FAILURES = 3
@@ -27,10 +29,36 @@ class _Silence(msgspec.Struct):
     next_attempt: float = 0.0
 
 
+class Listening(msgspec.Struct, frozen=True):
+    """To one place, for one request."""
+
+    silences: "Silences"
+    place: Place
+
+    def said(self, status: int, seconds: float) -> None:
+        if status in {503, 504} and seconds > SLOW:
+            self.silences.unanswered(self.place)
+        else:
+            self.answered()
+
+    def answered(self) -> None:
+        self.silences.answered(self.place)
+
+
 class Silences:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._silent: dict[Place, _Silence] = {}
+
+    @contextmanager
+    def listening(self, place: Place) -> Iterator[Listening]:
+        """Ask a place within this, and say what it answered. Raises `Unavailable` as `check` does."""
+        self.check(place)
+        try:
+            yield Listening(self, place)
+        except (TimedOut, ConnectFailed):
+            self.unanswered(place)
+            raise
 
     def check(self, place: Place) -> None:
         """Raises `Unavailable` if it is not worth waiting for this place at this moment."""

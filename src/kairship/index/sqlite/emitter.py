@@ -1,8 +1,9 @@
 """From a plan to SQL for the file of one cluster.
 
-SQLite is told where to begin. With a token, the rarest one leads: its postings give the rows, the other conditions are
-probes. If even the rarest is common and only a page is wanted, the rows are walked in their order and probed, because
-sorting all that match would cost more. Row order and position need no more than the indexes of `obj` have.
+SQLite is told where to begin. A token alone gives the rows in the order of its postings, which is that of their keys.
+With several conditions the rarest token leads: its postings give the rows, the other conditions are probes. If even the
+rarest is common and only a page is wanted, the rows are walked in their order and probed, because sorting all that
+match would cost more. Row order and position need no more than the indexes of `obj` have.
 """
 
 from typing import Any, NamedTuple
@@ -57,6 +58,7 @@ class Emitter:
         self._impossible = False
         self._alternatives = 0
         self._leads = False
+        self._namespaces: list[str] = []
         self._restrict()
         wanted = self._split(plan)
         self._source, self._source_arguments = self._lead(plan, wanted)
@@ -74,7 +76,7 @@ class Emitter:
         where, arguments = self._conditions()
         several = len(self._parts) > 1
         direction = " DESC" if query.descending else ""
-        order = [f"o.{query.sort}", *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
+        order = [self._sort_column, *(["k.name"] if several else []), *([] if query.sort is Sort.KEY else ["o.key"])]
         ordered = f" ORDER BY {', '.join(column + direction for column in order)}"
         columns = "SELECT o.body FROM" if bodies_only else f"SELECT o.part, o.key, o.{query.sort}, o.bare, o.body FROM"
         source, limit = f"{self._source}{self._kind_source()}", -1 if query.limit is None else query.limit
@@ -105,8 +107,21 @@ class Emitter:
     def _kind_source(self) -> str:
         return " JOIN part k ON k.id = o.part" if len(self._parts) > 1 else ""
 
+    @property
+    def _key_column(self) -> str:
+        """Postings have it too: walked in their order, it has to be theirs."""
+        return "d.key" if self._is_walk and self._leads else "o.key"
+
+    @property
+    def _sort_column(self) -> str:
+        return self._key_column if self._query.sort is Sort.KEY else f"o.{self._query.sort}"
+
     def _conditions(self) -> tuple[str, list[Any]]:
         where, arguments = list(self._where), [*self._source_arguments, *self._arguments]
+        for namespace in self._namespaces:
+            # '0' follows '/': all keys of the namespace, as a range of the index.
+            where.append(f"{self._key_column} >= ? AND {self._key_column} < ?")
+            arguments += (f"{namespace}/", f"{namespace}0")
         if self._query.after is not None:
             condition, values = self._behind(self._query.after)
             where.append(condition)
@@ -151,8 +166,7 @@ class Emitter:
                 case LabelNumber():
                     wanted.append(self._compared(condition))
                 case Column("ns", "=", str(namespace)) if namespace:
-                    # '0' follows '/': all keys of the namespace, as a range of the index.
-                    self._add("o.key >= ? AND o.key < ?", f"{namespace}/", f"{namespace}0")
+                    self._namespaces.append(namespace)
                 case Column(name, operator, value):
                     self._add(f"o.{name} {operator} ?", value)
                 case NameContains(text):
@@ -172,7 +186,7 @@ class Emitter:
                 self._add(_probe(numbers), *numbers)
             self._leads = True
             return f"{_OWNED} d CROSS JOIN obj o ON o.id = d.obj", [owner_token(owner)]
-        by_rarity = sorted((self._occurrences(numbers), numbers) for numbers in wanted)
+        by_rarity = sorted((0 if self._is_walk else self._occurrences(numbers), numbers) for numbers in wanted)
         self._leads = bool(by_rarity) and (self._query.limit is None or by_rarity[0][0] < _COMMON)
         for _, numbers in by_rarity[1:] if self._leads else by_rarity:
             self._add(_probe(numbers), *numbers)
@@ -187,7 +201,7 @@ class Emitter:
 
     def _behind(self, after: Position) -> tuple[str, list[Any]]:
         beyond = "<" if self._query.descending else ">"
-        column = f"o.{self._query.sort}"
+        column = self._sort_column
 
         def is_beyond(one: str, other: str) -> bool:
             return one < other if self._query.descending else one > other
@@ -200,7 +214,7 @@ class Emitter:
         if (kind := self.kinds[part]) != after.kind:
             return f"{column} {beyond}{'=' if is_beyond(kind, after.kind) else ''} ?", [after.value]
         if self._query.sort is Sort.KEY:
-            return f"o.key {beyond} ?", [after.key]
+            return f"{column} {beyond} ?", [after.key]
         return f"({column}, o.key) {beyond} (?, ?)", [after.value, after.key]
 
     def _numbers(self, tokens: tuple[str, ...]) -> tuple[int, ...]:
@@ -234,7 +248,7 @@ class Emitter:
 
 
 def _probe(numbers: tuple[int, ...]) -> str:
-    return f"EXISTS (SELECT 1 FROM post WHERE tok IN ({_marks(numbers)}) AND obj = o.id)"  # noqa: S608 - marks alone
+    return f"EXISTS (SELECT 1 FROM post WHERE tok IN ({_marks(numbers)}) AND key = o.key AND obj = o.id)"  # noqa: S608 - marks
 
 
 def _marks(values: Any) -> str:

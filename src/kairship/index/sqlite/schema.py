@@ -1,8 +1,9 @@
 """The tables of a cluster's file.
 
 `obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens
-of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them. `toks` repeats a row's token
-numbers, to remove its postings without an index the other way round. `tomb` remembers deletions for a while.
+of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them, in the order of their keys, so
+that a list by one label is a range of it. `toks` repeats a row's token numbers, to remove its postings without an index
+the other way round. `tomb` remembers deletions for a while.
 `ring` has the latest changes in their order. `obj_any` and `trigram` are for searches over all kinds: names in their
 order, and names by any part of them.
 """
@@ -10,7 +11,7 @@ order, and names by any part of them.
 import apsw
 
 # Another number is another layout, or other tokens for the same objects: such a file is built anew.
-FORMAT = 3
+FORMAT = 4
 _APPLICATION = 0x6B616978
 
 _TABLES = """
@@ -32,7 +33,9 @@ CREATE INDEX obj_created ON obj(part, created, key);
 CREATE INDEX obj_any ON obj(name, part, ns);
 CREATE VIRTUAL TABLE trigram USING fts5(name, tokenize='trigram', detail='none', content='', contentless_delete=1);
 CREATE TABLE tok(id INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(text, part));
-CREATE TABLE post(tok INTEGER NOT NULL, obj INTEGER NOT NULL, PRIMARY KEY(tok, obj)) WITHOUT ROWID;
+CREATE TABLE post(
+  tok INTEGER NOT NULL, key TEXT NOT NULL, obj INTEGER NOT NULL, PRIMARY KEY(tok, key, obj)
+) WITHOUT ROWID;
 CREATE TABLE tomb(uid TEXT NOT NULL, part INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY(uid, part)) WITHOUT ROWID;
 CREATE INDEX tomb_at ON tomb(at);
 CREATE TABLE ring(

@@ -54,12 +54,12 @@ class SqliteSnapshot:
             part, key, value, bare, body = found
             return Row(cluster, kinds[part], key, value, bool(bare), body)
 
-        async for kinds, batch in self._batches(plan):
+        async for kinds, batch in self._batches(plan, _rows):
             yield [row(kinds, found) for found in batch]
 
     async def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
-        async for _, batch in self._batches(plan, bodies_only=True):
-            yield [body for (body,) in batch]
+        async for _, batch in self._batches(plan, _bodies, bodies_only=True):
+            yield batch
 
     async def count(self, plan: Plan) -> int:
         def count() -> int:
@@ -94,20 +94,20 @@ class SqliteSnapshot:
         return await self._in_brief(lambda: one(self._db, query, (kind, uid)) is not None)
 
     async def _batches(
-        self, plan: Plan, *, bodies_only: bool = False
-    ) -> AsyncGenerator[tuple[dict[int, str], list[_Found]]]:
-        def start() -> tuple[dict[int, str], Iterator[_Found], list[_Found], bool]:
+        self, plan: Plan, take: Callable[[Iterator[_Found]], list[T]], *, bodies_only: bool = False
+    ) -> AsyncGenerator[tuple[dict[int, str], list[T]]]:
+        def start() -> tuple[dict[int, str], Iterator[_Found], list[T], bool]:
             emitter = Emitter(self._db, self._cluster, plan)
             statement = emitter.select(bodies_only=bodies_only)
             found = iter(()) if statement is None else each(self._db, *statement)
-            return emitter.kinds, found, _batch(found), emitter.is_sorted_first
+            return emitter.kinds, found, take(found), emitter.is_sorted_first
 
         # Until the first row is there, everything may have to be looked at. From then on rows are fetched as they come.
         kinds, found, batch, fetched = await (self._in_brief(start) if plan.is_walk else self._at_length(start))
         run = self._in_brief if fetched or plan.is_walk else self._at_length
         while batch:
             yield kinds, batch
-            batch = await run(lambda: _batch(found))
+            batch = await run(lambda: take(found))
 
     async def _in_brief(self, work: Callable[[], T]) -> T:
         with typed_errors():
@@ -145,13 +145,25 @@ def typed_errors() -> Iterator[None]:
         raise BrokenIndexError(f"the index cannot be read: {error}") from error
 
 
-def _batch(found: Iterator[_Found]) -> list[_Found]:
+def _rows(found: Iterator[_Found]) -> list[_Found]:
     batch: list[_Found] = []
     size = 0
     for row in found:
         batch.append(row)
         size += len(row[-1])
         if size >= _BATCH_BYTES or len(batch) >= _BATCH_ROWS:
+            break
+    return batch
+
+
+def _bodies(found: Iterator[_Found]) -> list[bytes]:
+    """As `_rows`, of rows that are a body and nothing else."""
+    batch: list[bytes] = []
+    size = 0
+    for (body,) in found:
+        batch.append(body)
+        size += len(body)
+        if size >= _BATCH_BYTES:
             break
     return batch
 

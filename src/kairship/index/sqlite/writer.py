@@ -225,8 +225,9 @@ class SqliteWriter:
             before = set(array("q", old_tokens))
         now = set(tokens)
         if added := now - before:
-            self._db.executemany("INSERT OR IGNORE INTO post VALUES (?, ?)", [(token, number) for token in added])
-        self._unpost(number, before - now)
+            posted = [(token, record.key, number) for token in added]
+            self._db.executemany("INSERT OR IGNORE INTO post VALUES (?, ?, ?)", posted)
+        self._unpost(record.key, number, before - now)
         return is_new
 
     def _delete(self, part: int, epoch: int, record: Record) -> bool:
@@ -234,14 +235,14 @@ class SqliteWriter:
         found = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         self._bury(part, record.uid)
         if found is not None and (found[1], found[2]) <= (epoch, record.revision):
-            self._remove(part, found[0], found[3], found[4])
+            self._remove(part, record.key, found[0], found[3], found[4])
             return True
         return False
 
-    def _remove(self, part: int, number: int, uid: str, tokens: bytes) -> None:
+    def _remove(self, part: int, key: str, number: int, uid: str, tokens: bytes) -> None:
         self._db.execute("DELETE FROM obj WHERE id = ?", (number,))
         self._db.execute("DELETE FROM trigram WHERE rowid = ?", (number,))
-        self._unpost(number, set(array("q", tokens)))
+        self._unpost(key, number, set(array("q", tokens)))
         self._bury(part, uid)
 
     def _remove_where(self, part: int, condition: str, *values: str | int, told: Resource | None = None) -> bool:
@@ -251,7 +252,7 @@ class SqliteWriter:
         while gone := rows(self._db, query, (part, *values)):
             found = True
             for number, key, uid, tokens in gone:
-                self._remove(part, number, uid, tokens)
+                self._remove(part, key, number, uid, tokens)
                 if told is not None:
                     self._tell(told, key, uid, deleted=True)
         return found
@@ -266,9 +267,9 @@ class SqliteWriter:
     def _bury(self, part: int, uid: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO tomb VALUES (?, ?, ?)", (uid, part, self._wall()))
 
-    def _unpost(self, number: int, tokens: set[int]) -> None:
+    def _unpost(self, key: str, number: int, tokens: set[int]) -> None:
         for token in tokens:
-            self._db.execute("DELETE FROM post WHERE tok = ? AND obj = ?", (token, number))
+            self._db.execute("DELETE FROM post WHERE tok = ? AND key = ? AND obj = ?", (token, key, number))
             # A token that nobody has would stay for ever: owners and template hashes come and go.
             self._db.execute(
                 "DELETE FROM tok WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM post WHERE tok = ?1)", (token,)
