@@ -30,6 +30,7 @@ from protobuf.wkt import Duration
 from kairship import kube
 from kairship.gen.google.rpc.error_details_pb import BadRequest, ErrorInfo, RequestInfo, RetryInfo
 from kairship.gen.google.rpc.status_pb import Status
+from kairship.resources import NAMESPACE
 
 KUBERNETES = "kubernetes.io"
 
@@ -235,6 +236,8 @@ _OF_KUBERNETES: tuple[tuple[type[kube.ApiError], Code], ...] = (
     (kube.ServerError, Code.UNAVAILABLE),
 )
 
+_OURSELVES = f'User "system:serviceaccount:{NAMESPACE}:'
+
 
 def _of_refusal(error: kube.ApiError, request_id: str) -> ApiError:
     """A refusal of Kubernetes, with its reason, its causes and its wish for a pause.
@@ -242,6 +245,12 @@ def _of_refusal(error: kube.ApiError, request_id: str) -> ApiError:
     It is about what the caller wants, so its own words are passed on. Two are not: that *we* are refused is nothing
     that the caller can mend, and an answer that has no place here is a defect.
     """
+    if isinstance(error, kube.Forbidden) and _OURSELVES in error.message:
+        return Unavailable(
+            "Kairship's own identity lacks a right in the cluster behind this: for a moment when that was just started;"
+            " if it lasts, its operator must give Kairship its roles again",
+            retry_after=1.0,
+        )
     code = next((code for kind, code in _OF_KUBERNETES if isinstance(error, kind)), None)
     if code is None:
         if isinstance(error, kube.Unauthorized):

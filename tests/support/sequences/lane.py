@@ -21,7 +21,7 @@ from support.member_clusters import MemberCluster
 from support.people import GHIPPO, People, Person
 from support.relay import Relay, relay_to
 from support.sequences.looking import exists, look, until
-from support.sequences.steady import Steady
+from support.sequences.steady import NotDoneError, Steady
 from support.sequences.tables import Tables
 from support.sequences.workload import PLACED, WORKLOAD
 
@@ -229,12 +229,22 @@ class Lane:
 
     async def _has_left(self, member: Member) -> None:
         """A name can be used again when its membership is gone."""
-        if not member.joined:
+        if member.joined:
+            return
+        said: object = None
 
-            async def gone() -> bool:
-                return not await exists(self.world, MEMBERSHIP, member.name)
+        async def gone() -> bool:
+            nonlocal said
+            try:
+                said = (await look(lambda: self.world.get(MEMBERSHIP, member.name))).get("status")
+            except NotFound:
+                return True
+            return False
 
+        try:
             await until(gone, f"{member.name} having left")
+        except NotDoneError as error:
+            raise NotDoneError(f"{error}: {said}") from None
 
     async def _arrived(self, member: Member) -> bool:
         async with member.cluster.client() as client:

@@ -8,6 +8,10 @@ from kairship import kube
 from kairship.rpc.errors import ApiError, Code, InvalidArgument, NotFound, ResourceExhausted, of_exception
 from kairship.wire import write
 
+OURSELVES = (
+    'pods is forbidden: User "system:serviceaccount:kairship-system:kairship-kpanda" cannot list resource "pods"'
+)
+
 
 def told(error: BaseException) -> dict[str, object]:
     found: dict[str, object] = json.loads(write(of_exception(error, request_id="r-1").status()))
@@ -23,6 +27,7 @@ def told(error: BaseException) -> dict[str, object]:
         (kube.AlreadyExists(status=409), Code.ALREADY_EXISTS, 409),
         (kube.Conflict(status=409), Code.ABORTED, 409),
         (kube.Forbidden(status=403), Code.PERMISSION_DENIED, 403),
+        (kube.Forbidden(status=403, message=OURSELVES), Code.UNAVAILABLE, 503),
         (kube.Unauthorized(status=401), Code.UNAVAILABLE, 503),
         (kube.Expired(status=410), Code.ABORTED, 409),
         (kube.TooLarge(status=413), Code.RESOURCE_EXHAUSTED, 413),
@@ -77,6 +82,7 @@ def test_a_refusal_keeps_reason_causes_and_pause() -> None:
         kube.BadReply("hunter2"),
         kube.ConfigError("hunter2"),
         kube.Unauthorized(status=401, message="hunter2"),
+        kube.Forbidden(status=403, message=f"{OURSELVES} hunter2"),
     ],
     ids=lambda error: type(error).__name__,
 )
