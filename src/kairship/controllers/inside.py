@@ -50,6 +50,10 @@ class Conditions(msgspec.Struct, frozen=True):
     def find(self, kind: str) -> KarmadaCondition | None:
         return next((each for each in self.conditions or () if each.type == kind), None)
 
+    def is_true(self, kind: str) -> bool:
+        found = self.find(kind)
+        return found is not None and found.status == "True"
+
 
 class KarmadaCluster(msgspec.Struct, frozen=True):
     """A member as Karmada knows it."""
@@ -57,6 +61,10 @@ class KarmadaCluster(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: _KarmadaSpec = _KarmadaSpec()
     status: Conditions = Conditions()
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status.is_true("Ready")
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -91,8 +99,9 @@ class _Workload(msgspec.Struct, frozen=True):
     manifests: list[dict[str, Any]] | None = None
 
 
-class _WorkSpec(msgspec.Struct, frozen=True):
+class _WorkSpec(msgspec.Struct, frozen=True, rename="camel"):
     workload: _Workload = _Workload()
+    suspend_dispatching: bool | None = None
 
 
 class OwnWork(msgspec.Struct, frozen=True):
@@ -101,6 +110,11 @@ class OwnWork(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: _WorkSpec = _WorkSpec()
     status: Conditions = Conditions()
+
+    @property
+    def is_applied(self) -> bool:
+        """In some state of it."""
+        return self.status.is_true("Applied")
 
 
 class Inside:

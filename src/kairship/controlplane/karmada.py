@@ -208,7 +208,8 @@ def _webhook(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> 
 
 
 def _controller_manager(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> ProcessSpec:
-    arguments = ["--cluster-status-update-frequency=10s"]
+    # What could not be done in a member that was away is tried again this soon after it is back; 17 minutes otherwise.
+    arguments = ["--cluster-status-update-frequency=10s", "--rate-limiter-max-delay=10s"]
     if settings.failover is not None:
         failover = settings.failover
         arguments += [

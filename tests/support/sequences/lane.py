@@ -123,6 +123,12 @@ class Lane:
         self.placed = True
 
     async def remove_workload(self) -> None:
+        # Who leaves and keeps its workloads has them for good once it has left: until then this may remove them too.
+        for member in self.members:
+            if member.alive:
+                await self._has_left(member)
+            elif member.has_workload and not member.joined:
+                member.has_workload = None
         for path, _ in reversed(PLACED):
             await self.admin.ask("DELETE", f"{self.path}/proxy/{path}/{WORKLOAD}", patient_with=_INSIDE_NOT_YET - {404})
         self.placed = False

@@ -18,8 +18,9 @@ PATIENCE = 180.0
 _PAUSE = 0.3
 _JSON = {"Content-Type": "application/json"}
 _NOT_NOW = frozenset({429, 502, 503, 504})
+# Codes of google.rpc: something must happen first, or somebody was faster; there is none, there is one already.
 _NOT_YET = frozenset({9, 10})
-"""Of google.rpc: something must happen first, or somebody was faster."""
+_DONE_BEFORE = {"DELETE": 5, "POST": 6}
 
 
 class NotDoneError(AssertionError):
@@ -46,7 +47,7 @@ class Steady:
             unsure = unsure or reply is None or reply.status in _NOT_NOW
             if reply is not None and reply.status < 300:
                 return reply.json if reply.body else {}
-            if unsure and reply is not None and reply.status == {"DELETE": 404, "POST": 409}.get(verb) and done is None:
+            if unsure and reply is not None and done is None and _code(reply) == _DONE_BEFORE.get(verb):
                 return {}
             if unsure and done is not None and await done():
                 return {}
@@ -70,9 +71,13 @@ class Steady:
 
 
 def _may_succeed_later(reply: Reply) -> bool:
-    if reply.status in _NOT_NOW:
-        return True
+    return reply.status in _NOT_NOW or _code(reply) in _NOT_YET
+
+
+def _code(reply: Reply) -> object:
     try:
-        return json.loads(reply.body).get("code") in _NOT_YET
+        code: object = json.loads(reply.body).get("code")
     except (ValueError, AttributeError):
-        return False
+        return None
+    # Kubernetes' own answers come through the proxy, with codes of HTTP.
+    return {404: 5, 409: 6}.get(code, code) if isinstance(code, int) else None

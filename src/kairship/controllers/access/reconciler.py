@@ -13,6 +13,7 @@ from kairship.access.storing import BINDING
 from kairship.controllers.access import report
 from kairship.controllers.access.desired import Desired, desire
 from kairship.controllers.access.grants import concerns, gather, subject_name
+from kairship.controllers.access.overlooked import PATIENCE, Overlooked
 from kairship.controllers.access.report import ToldBinding, Verdict
 from kairship.controllers.access.rules import CustomKind
 from kairship.controllers.access.sweeping import Sweeping
@@ -52,7 +53,9 @@ def access_controller(
 ) -> Controller:
     # Apart from the bindings themselves: what this controller tells them must not wake it.
     told = Reflector(client, Selection(BINDING, ToldBinding), clock=clock, metrics=metrics)
-    access = Access(cluster, told, pool=pool, insides=insides, sweeping=Sweeping(pool, clock))
+    access = Access(
+        cluster, told, pool=pool, insides=insides, sweeping=Sweeping(pool, clock), overlooked=Overlooked(clock)
+    )
 
     def of_binding(binding: Binding) -> Iterable[Key]:
         scope = binding.spec.scope
@@ -88,12 +91,14 @@ class Access:
         pool: Pool,
         insides: Insides,
         sweeping: Sweeping,
+        overlooked: Overlooked,
     ) -> None:
         self._cluster = cluster
         self._told = told
         self._pool = pool
         self._insides = insides
         self._sweeping = sweeping
+        self._overlooked = overlooked
         # By instance: the bindings about the platform that it has, in their generation, and those members lack.
         self._platform: dict[str, dict[str, tuple[int, frozenset[str]]]] = {}
 
@@ -150,6 +155,7 @@ class Access:
             context.log.info("rights of people were brought up to date", instance=name, objects=written.objects)
         members = {each.metadata.name for each in self._cluster.members_of(name)}
         await self._sweeping.sweep(context, inside, clusters & members, desired.members)
+        soon = await self._overlooked.show_again(context, client, inside)
         pending = written.pending
         self._platform[name] = {
             each.name: (each.metadata.generation, _lacking(each, desired, pending))
@@ -160,7 +166,9 @@ class Access:
             context, self._told.store, {each.name: (each, _verdict(each, desired, pending)) for each in own}
         )
         told_all = await self._tell_platform(context)
-        return RetryAfter(jittered(_EVERY)) if told and told_all is DONE else RetryAfter(_STALE)
+        if not told or told_all is not DONE:
+            return RetryAfter(_STALE)
+        return RetryAfter(PATIENCE if soon else jittered(_EVERY))
 
     def _about(self, instance: str) -> list[Binding]:
         return [each for each in self._cluster.bindings.store if each.spec.scope.instance == instance]

@@ -68,7 +68,7 @@ class RbacWriter:
                 existing = self._inside.works.store.get(name, namespace=namespace)
                 if existing is None or not _is_whole(existing, cluster, place, content):
                     found.coming.append(partial(self._apply_work, cluster, place, content))
-                elif _is_applied(existing):
+                elif existing.is_applied:
                     continue
                 found.pending[place.name].add(cluster)
         for each in self._inside.works.store:
@@ -173,11 +173,6 @@ def _is_whole(found: OwnWork, cluster: str, place: Place, content: Content) -> b
     return (
         FINALIZER in found.metadata.finalizers and len(manifests) == 1 and is_as(manifests[0], cluster, place, content)
     )
-
-
-def _is_applied(found: OwnWork) -> bool:
-    applied = found.status.find("Applied")
-    return applied is not None and applied.status == "True"
 
 
 def _role(role: OwnRole) -> Content:
