@@ -2,8 +2,8 @@
 
 One key is one instance, handled by one worker at a time. Adopting is nothing but waiting for somebody else's server,
 which may hang: there are workers to spare for that. Instances that run here cost the machine something, and take turns.
-A reconcile may take minutes and may be cancelled at any await, or killed: what had
-begun is in the status, steps are idempotent, and the next reconcile goes on from there. The order is fixed:
+A reconcile may take minutes and may be cancelled at any await, or killed: what had begun is in the status, steps are
+idempotent, and the next reconcile goes on from there. The order is fixed:
 
     what had begun (a restore, an upgrade)  →  settings  →  version  →  backups  →  restore
 
