@@ -5,6 +5,8 @@ One instance and one cluster go through the module: each test begins where the o
 
 import asyncio
 import datetime as dt
+import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, suppress
@@ -18,6 +20,8 @@ from support.relay import relay_to
 from support.waiting import PATIENCE, eventually
 
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
+from kairship.controllers.membership import joining, leaving
+from kairship.controlplane import karmada
 from kairship.kube import Client, Forbidden, NotFound, Object, Resource, kinds
 from kairship.resources import (
     Instance,
@@ -401,6 +405,32 @@ async def test_leaving_cleans_the_member_and_treats_workloads_as_asked(
     async with member.client() as inside:
         page = await inside.list(kinds.DEPLOYMENTS, namespace="default")
     assert [item["metadata"]["name"] for item in page.items] == (["web"] if on_remove == "Keep" else [])
+
+
+async def test_controllers_of_karmada_that_are_stuck_with_a_member_are_restarted(
+    instance: ManagedInstance, member: MemberCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "_LOOKED_AT_WITHIN", 3.0)
+    monkeypatch.setattr(leaving, "_PATIENCE", 3.0)
+    client = instance.client
+
+    async def stuck() -> int:
+        pid = (await instance.pids())[karmada.CONTROLLER_MANAGER]
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        return pid
+
+    async def is_ready() -> bool:
+        return await reason(member, client, MembershipCondition.READY) == MembershipReason.READY
+
+    first = await stuck()
+    await member.join(client, instance.name)
+    await eventually(is_ready, "being looked at")
+    second = await stuck()
+    assert second != first
+    await client.delete(MEMBERSHIP, member.name)
+    await eventually(lambda: gone(client, member.name), "leaving")
+    assert (await instance.pids())[karmada.CONTROLLER_MANAGER] not in {first, second}
 
 
 async def test_a_dead_cluster_leaves_only_by_force_and_then_nothing_is_stuck(

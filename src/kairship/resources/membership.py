@@ -93,7 +93,7 @@ class MembershipCondition(ConditionType):
         "RestartRequired",
         Writer.MEMBERSHIP,
         "Karmada must be restarted where we may not, because it keeps a replaced credential; gone when that is done",
-        (_R.ROTATED,),
+        (_R.ROTATED, _R.NOT_OBSERVED),
     )
     READY = (
         "Ready",

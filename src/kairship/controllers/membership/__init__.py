@@ -7,6 +7,6 @@ of `kairship.instances.membership`, `report` is the status, `estimators` what de
 
 from kairship.controllers.membership.estimators import MemberEstimators
 from kairship.controllers.membership.reconciler import NAME, membership_controller, membership_key
-from kairship.controllers.membership.rotating import RESTARTED
+from kairship.controllers.membership.restarts import RESTARTED
 
 __all__ = ["NAME", "RESTARTED", "MemberEstimators", "membership_controller", "membership_key"]

@@ -11,6 +11,7 @@ import msgspec
 from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster, SecretFingerprint
 from kairship.controllers.inside import Inside, Insides, KarmadaCluster
 from kairship.controllers.membership.report import Report
+from kairship.controllers.membership.restarts import Restarts, request_to_restart
 from kairship.controllers.membership.rotating import Rotating
 from kairship.controllers.membership.wanted import join_of
 from kairship.instances import membership
@@ -34,6 +35,7 @@ _REFUSED_AGAIN = 60.0
 _SOON = 2.0
 _AT_ONCE = 0.01
 _STALE = 0.2
+_LOOKED_AT_WITHIN = 60.0
 _WAITING = 15.0  # until somebody has restarted what we may not
 _R, _P = MembershipReason, MembershipPhase
 
@@ -53,10 +55,18 @@ class Basis(msgspec.Struct, frozen=True):
 
 class Joining:
     def __init__(
-        self, cluster: GlobalCluster, rotating: Rotating, *, pool: Pool, insides: Insides, clock: Clock
+        self,
+        cluster: GlobalCluster,
+        rotating: Rotating,
+        restarts: Restarts,
+        *,
+        pool: Pool,
+        insides: Insides,
+        clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._rotating = rotating
+        self._restarts = restarts
         self._pool = pool
         self._insides = insides
         self._clock = clock
@@ -92,7 +102,7 @@ class Joining:
             return RetryAfter(_STALE)  # the pool and the picture of the Secrets hear of a change at different moments
         basis = self._basis(instance, registered, member, inside)
         if report.joined and self._holds(name, basis):
-            return RetryAfter(jittered(EVERY))
+            return await self._looked_at(report)
         if not report.begun:
             # Known before anything is done: whoever takes the membership away must know what there may be.
             report.not_joined(_P.JOINING, _R.JOINING, "")
@@ -101,7 +111,7 @@ class Joining:
             return RetryAfter(_WAITING)
         # The picture shows the result a moment later, and wakes us if it is another than this.
         self._made[name] = (self._basis(instance, registered, member, inside), self._clock.now())
-        return RetryAfter(jittered(EVERY))
+        return await self._looked_at(report)
 
     def _instance(self, report: Report, name: str) -> tuple[Inside | None, Client | None]:
         found = self._cluster.observed.store.get(name)
@@ -127,6 +137,27 @@ class Joining:
             report.state(MembershipCondition.READY, "True", _R.READY)
         else:
             report.state(MembershipCondition.READY, "False", _R.NOT_READY, ready.message)
+
+    async def _looked_at(self, report: Report) -> Result:
+        """Of one that has joined: that Karmada looks at it.
+
+        v1.18 keeps the token with which it began to watch a member until it notices that the member has left. One that
+        leaves and joins again while it is busy it does not notice, and then waits for an answer to that token for ever.
+        """
+        ready = find_condition(report.status.conditions, MembershipCondition.READY)
+        if ready is None or ready.status != "Unknown":
+            return RetryAfter(jittered(EVERY))
+        waited, instance = report.since(MembershipCondition.READY, "Unknown"), report.membership.spec.instance
+        if waited < _LOOKED_AT_WITHIN:
+            return RetryAfter(_LOOKED_AT_WITHIN - waited)
+        try:
+            restarted = await self._restarts.since(self._clock.now() - waited, instance)
+        except DriverError as error:
+            raise RetryableError(str(error)) from error
+        if not restarted:
+            message = f"{request_to_restart(instance)}, which has not looked at this cluster since it joined"
+            report.state(MembershipCondition.RESTART_REQUIRED, "True", _R.NOT_OBSERVED, message)
+        return RetryAfter(jittered(EVERY))
 
     def _refusal(self, registered: RegisteredCluster) -> str:
         """Why a cluster must not join that container management knows twice."""

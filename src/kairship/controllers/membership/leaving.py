@@ -7,23 +7,29 @@ account that a member gave to another instance.
 from kairship.controllers.global_cluster import GlobalCluster
 from kairship.controllers.inside import ACCESS_LABEL, Inside, Insides
 from kairship.controllers.membership.report import Report
+from kairship.controllers.membership.restarts import Restarts
 from kairship.instances import membership
+from kairship.instances.drivers import DriverError
 from kairship.instances.pool import NotConnected, Pool
 from kairship.kube import Client, Conflict, NotFound, kinds
-from kairship.reconcile import DONE, Result, RetryAfter
+from kairship.reconcile import DONE, Clock, Result, RetryableError, RetryAfter
 from kairship.resources import MembershipCondition, MembershipPhase, MembershipReason, OnRemove
 
 _SOON = 0.5
 _AGAIN = 30.0
-_PATIENCE = 60.0  # that forced leaving has with Karmada, if the member does answer
+_PATIENCE = 60.0  # with Karmada, if the member does answer
 _R = MembershipReason
 _LEAVING = MembershipCondition.LEAVING
 _OWN_RBAC = (kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLE_BINDINGS, kinds.CLUSTER_ROLES)
 
 
 class Leaving:
-    def __init__(self, cluster: GlobalCluster, *, pool: Pool, insides: Insides) -> None:
+    def __init__(
+        self, cluster: GlobalCluster, restarts: Restarts, *, pool: Pool, insides: Insides, clock: Clock
+    ) -> None:
         self._cluster = cluster
+        self._restarts = restarts
+        self._clock = clock
         self._pool = pool
         self._insides = insides
 
@@ -73,7 +79,8 @@ class Leaving:
         keep = spec.on_remove is OnRemove.KEEP
         if keep and member is not None:
             await membership.disarm(member, name)
-        impatient = spec.force and report.since(_LEAVING, "True") > _PATIENCE
+        waited = report.since(_LEAVING, "True")
+        impatient = spec.force and waited > _PATIENCE
         report.state(_LEAVING, "True", _R.REMOVING_WORKLOADS)
         try:
             left = await membership.depart(instance, name, by_force=keep or member is None or impatient, uid=uid)
@@ -82,7 +89,16 @@ class Leaving:
         if left is None:
             return None
         report.state(_LEAVING, "True", _R.REMOVING_WORKLOADS, left)
+        if waited > _PATIENCE and member is not None:
+            await self._rouse(spec.instance, waited)
         return RetryAfter(_SOON)
+
+    async def _rouse(self, instance: str, waited: float) -> None:
+        """Karmada's controllers get no further with a member that answers: once more from the beginning, if we may."""
+        try:
+            await self._restarts.since(self._clock.now() - waited, instance)
+        except DriverError as error:
+            raise RetryableError(str(error)) from error
 
     async def _own_cluster(self, report: Report, inside: Inside, instance: Client, member: Client | None) -> str | None:
         """The UID of the Cluster that this membership made; None if there is none, or only another's."""

@@ -19,7 +19,8 @@ from kairship.controllers.inside import Insides
 from kairship.controllers.membership.joining import Joining
 from kairship.controllers.membership.leaving import Leaving
 from kairship.controllers.membership.report import KnownMembership, Report
-from kairship.controllers.membership.rotating import Restart, Rotating
+from kairship.controllers.membership.restarts import Restart, Restarts
+from kairship.controllers.membership.rotating import Rotating
 from kairship.instances.pool import Pool
 from kairship.kube import NotFound
 from kairship.reconcile import (
@@ -45,9 +46,10 @@ _STALE = 0.2
 def membership_controller(
     cluster: GlobalCluster, *, pool: Pool, insides: Insides, restart: Restart, clock: Clock
 ) -> Controller:
+    restarts = Restarts(restart, clock)
     memberships = Memberships(
-        Joining(cluster, Rotating(restart, clock), pool=pool, insides=insides, clock=clock),
-        Leaving(cluster, pool=pool, insides=insides),
+        Joining(cluster, Rotating(restarts, clock), restarts, pool=pool, insides=insides, clock=clock),
+        Leaving(cluster, restarts, pool=pool, insides=insides, clock=clock),
     )
 
     def of_cluster(registered: RegisteredCluster) -> Iterable[Key]:

@@ -7,14 +7,10 @@ and goes when another process leads. A Karmada whose controllers elect no leader
 operator says that it was restarted, by a label of the membership that holds for this one change of credentials.
 """
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable
-
 import msgspec
 
 from kairship.controllers.membership.report import Report
-from kairship.controlplane import karmada
+from kairship.controllers.membership.restarts import Restarts, request_to_restart
 from kairship.instances import membership
 from kairship.kube import Client, NotFound, Object, kinds
 from kairship.reconcile import Clock
@@ -22,11 +18,7 @@ from kairship.resources import MembershipCondition, MembershipReason
 
 HELD_BY = "kairship.io/held-by"
 RESTARTED_FOR = "kairship.io/restarted-for"
-RESTARTED = (karmada.CONTROLLER_MANAGER, karmada.SEARCH, karmada.METRICS_ADAPTER)
 _LEASE = ("karmada-controller-manager", "karmada-system")
-
-Restart = Callable[[str], Awaitable[bool]]
-"""Restarts what holds tokens in the instance of that name, until the old processes are gone; False where we may not."""
 
 
 class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -38,18 +30,16 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class Rotating:
-    def __init__(self, restart: Restart, clock: Clock) -> None:
-        self._restart = restart
+    def __init__(self, restarts: Restarts, clock: Clock) -> None:
+        self._restarts = restarts
         self._clock = clock
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._restarted: dict[str, float] = {}
 
     async def retire(self, report: Report, *, instance: Client, member: Client, edition: str) -> bool:
         """Whether nothing is left of earlier tokens. Karmada has the present ones by now."""
         given = self._clock.now()
         earlier = await membership.earlier_tokens(member, report.membership.metadata.name, edition)
         said = (report.membership.metadata.labels or {}).get(RESTARTED_FOR) == edition
-        if earlier and not said and not await self._restarted_since(given, report.membership.spec.instance):
+        if earlier and not said and not await self._restarts.since(given, report.membership.spec.instance):
             earlier = await self._still_held(earlier, edition, instance=instance, member=member, report=report)
             if earlier:
                 return False
@@ -57,17 +47,6 @@ class Rotating:
             await _delete(member, secret)
         report.drop(MembershipCondition.RESTART_REQUIRED)
         return True
-
-    async def _restarted_since(self, moment: float, instance: str) -> bool:
-        """One restart serves all members that were given other tokens before it."""
-        async with self._turns[instance]:
-            if self._restarted.get(instance, float("-inf")) > moment:
-                return True
-            begun = self._clock.now()
-            if not await self._restart(instance):
-                return False
-            self._restarted[instance] = begun
-            return True
 
     async def _still_held(
         self, earlier: list[Object], edition: str, *, instance: Client, member: Client, report: Report
@@ -81,7 +60,7 @@ class Rotating:
         for secret in free:
             await _delete(member, secret)
         if held:
-            message = f"restart {' and '.join(RESTARTED[:2])} of the Karmada of {report.membership.spec.instance}"
+            message = request_to_restart(report.membership.spec.instance)
             if holder is None:
                 name = report.membership.metadata.name
                 message += (
