@@ -130,7 +130,7 @@ class Followed:
                     await self._news.wait()
                     self._news.clear()
         except TimeoutError:
-            raise TimeoutError(f"{what}: not after {PATIENCE:g} s, missing: {missing()}") from None
+            raise TimeoutError(f"{what}: not after {PATIENCE:g} s, missing: {missing()!s:.200}") from None
 
 
 class Fleet:

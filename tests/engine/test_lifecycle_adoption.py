@@ -154,11 +154,12 @@ async def test_a_token_is_renewed_at_half_of_its_life_in_a_secret_of_ours_alone(
         return await read_kubeconfig(client, "robot")
 
     async def keep() -> tuple[float, Instance]:
-        context, driver = (
-            context_of(client, clock),
-            ExternalDriver(kept, addresses=AddressRule.allowing(["127.0.0.0/8"])),
-        )
-        calm = await lasting.keep(Work(context, Journal(context, await adopted.get()), driver, BackupStore(tmp_path)))
+        driver = ExternalDriver(kept, addresses=AddressRule.allowing(["127.0.0.0/8"]))
+        # With the rights of the controller-manager, and no more.
+        async with Client(Connection.from_kubeconfig(world.kubeconfig)) as own:
+            context = context_of(own, clock)
+            journal = Journal(context, await adopted.get())
+            calm = await lasting.keep(Work(context, journal, driver, BackupStore(tmp_path)))
         return calm, await adopted.get()
 
     clock.ahead = SHORTEST / 2 + 60

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, suppress
+from math import inf
 
 import msgspec
 import pytest
@@ -282,10 +283,11 @@ async def moment(client: Client, kind: Resource, name: str, holds: Callable[[Obj
 async def test_a_number_is_right_soon_after_the_object_that_carries_it_has_changed(
     instance: ManagedInstance, member: MemberCluster
 ) -> None:
-    """Of three changes the quickest counts: that others were slower may be the machine."""
-    taken = []
+    """One of three changes must be that quick: that another was slower may be the machine."""
+    taken = [inf]
     async with await instance.inside() as inside, member.client() as client:
-        for nodes in (2, 3, 4):
+        while min(taken) >= COUNTED_WITHIN and len(taken) <= 3:
+            nodes = len(taken) + 1
 
             def carried(cluster: Object, nodes: int = nodes) -> bool:
                 return bool(cluster.get("status", {}).get("nodeSummary", {}).get("totalNum") == nodes)
@@ -298,7 +300,7 @@ async def test_a_number_is_right_soon_after_the_object_that_carries_it_has_chang
                 shown = tasks.create_task(moment(instance.client, INSTANCE, instance.name, counted))
                 await client.create(kinds.NODES, {"metadata": {"name": f"node-{nodes}"}})
             taken.append(shown.result() - changed.result())
-        for nodes in (2, 3, 4):
+        for nodes in range(2, len(taken) + 1):
             await client.delete(kinds.NODES, f"node-{nodes}")
     await instance.until(counts_nodes(current=1, stale=0))
     assert min(taken) < COUNTED_WITHIN, taken

@@ -1,9 +1,9 @@
 """The instance lifecycle controller: an instance is brought to where its spec wants it, one thing after the other.
 
-One key is one instance, handled by one worker at a time. Adopting is nothing but waiting for somebody else's server, up
-to minutes if that hangs: there are many workers, so that nobody else waits for it too. Instances that run here cost the
-machine something, and take turns. A reconcile may take minutes and may be cancelled at any await, or killed: what had
-begun is in the status, steps are idempotent, and the next reconcile goes on from there. The order is fixed:
+One key is one instance, handled by one worker at a time. Adopting is nothing but waiting for somebody else's server,
+which may hang: there are workers to spare for that. Instances that run here cost the machine something, and take turns.
+A reconcile may take minutes and may be cancelled at any await, or killed: what had begun is in the status, steps are
+idempotent, and the next reconcile goes on from there. The order is fixed:
 
     what had begun (a restore, an upgrade)  →  settings  →  version  →  backups  →  restore
 
@@ -64,8 +64,9 @@ class Settings:
 
     backups: Path
     """Where backups are kept."""
-    workers: int = 64
-    """So many instances may hang without any other having to wait."""
+    workers: int = 16
+    """So many adoptions may hang without any other instance having to wait. Not more: a new leader goes over all
+    instances, and with too many at once it would be too busy to keep its lease."""
     at_once: int = 4
     """So many instances that run here are created, changed or removed at the same time."""
     timeout: float = 1800.0

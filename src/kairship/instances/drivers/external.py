@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from kairship.instances.credentials.self_renewing import own_token, renewed
+from kairship.instances.credentials import self_renewing
 from kairship.instances.drivers import external_claim, external_health
 from kairship.instances.drivers.driver import (
     AdoptRefused,
@@ -99,10 +99,10 @@ class ExternalDriver:
     async def renewed(self, uid: str) -> Connection | None:
         """Of a ServiceAccount's token, which may ask for another one of its own."""
         async with self._client(uid) as client:
-            token = own_token(client.connection)
+            token = self_renewing.own_token(client.connection)
             if token is None:
                 return None
-            fresh = await renewed(client, token, timeout=TIMEOUT)
+            fresh = await self_renewing.renewed(client, token, timeout=TIMEOUT)
             before = await uid_of(client)
         async with self._connected_by(fresh) as client:
             if await uid_of(client) != before:
