@@ -29,7 +29,7 @@ SYNCED, BEGAN = {"type": "WATCH_EVENT_TYPE_SYNCED"}, {"change": "OBJECT_CHANGE_B
 MODIFIED = "WATCH_EVENT_TYPE_MODIFIED"
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:\d\d)| \d\d:\d\d UTC)")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _IDENTIFIER = re.compile(r"\b[a-z]{1,2}-[0-9a-f]{20}\b")
 """How global management calls its things."""
