@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.instances import BASIC
 from support.managed import ManagedInstance, World, all_of, gives, leading, settled, steps_of
+from support.waiting import eventually
 
 from kairship import resources
 from kairship.controllers.global_cluster import INSTANCE, MEMBERSHIP
@@ -165,6 +166,12 @@ async def test_deletion_waits_for_clusters_and_then_leaves_nothing(instance: Man
     client = instance.client
     membership = {"metadata": {"name": f"{instance.name}-m"}, "spec": {"instance": instance.name}}
     await client.create(MEMBERSHIP, membership)
+
+    async def refused() -> bool:
+        path = INSTANCE.path(name=instance.name)
+        return (await client.request("DELETE", path, params={"dryRun": "All"})).status == 403
+
+    await eventually(refused, "the policy hearing of the membership")
     with pytest.raises(Forbidden, match="has joined clusters"):
         await client.delete(INSTANCE, instance.name)
 
