@@ -20,7 +20,7 @@ from kairship.kube import Resource
 T = TypeVar("T")
 
 # What is sent is encrypted in pieces of this size: larger ones cost the event loop's TLS more than they save.
-_BATCH_BYTES = 256 * 1024
+_BATCH_BYTES = 512 * 1024
 _BATCH_ROWS = 1000
 _PARTITION = (
     "k.resource, k.epoch, k.began, k.revision, k.live, CASE k.live WHEN 1 THEN max(a.at, k.heard) ELSE k.heard END,"
