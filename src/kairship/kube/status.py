@@ -34,8 +34,9 @@ _BY_CODE: dict[int, type[errors.ApiError]] = {
 _EXCERPT = 500
 # What servers say that were just started. Nothing is wrong with the request: the same one is accepted a moment later.
 _CANNOT_JUDGE_YET = (
-    # It judges by a policy before it knows the kind that the policy looks at.
+    # It judges by a policy before it knows the kind that the policy looks at, or has read its objects.
     "failed to configure policy:",
+    "failed to configure binding:",
     # An aggregated server does not know yet whose word for a caller to take. Who cannot be told otherwise gets a 401.
     'User "system:anonymous" cannot',
 )

@@ -16,12 +16,18 @@ def refused(code: int, reason: str, message: str) -> ApiError:
 
 
 UNREADY = POLICY + "failed to configure policy: failed to find resource referenced by paramKind: 'kairship.io/v1alpha1'"
+UNREAD = POLICY + "failed to configure binding: paramKind kind `Instance` not yet synced to use for admission"
 ANONYMOUS = 'clusters is forbidden: User "system:anonymous" cannot list resource "clusters" at the cluster scope'
 
 
 @pytest.mark.parametrize(
     ("code", "reason", "message"),
-    [(422, "Invalid", UNREADY), (403, "Forbidden", UNREADY), (403, "Forbidden", ANONYMOUS)],
+    [
+        (422, "Invalid", UNREADY),
+        (403, "Forbidden", UNREADY),
+        (403, "Forbidden", UNREAD),
+        (403, "Forbidden", ANONYMOUS),
+    ],
 )
 def test_a_server_that_cannot_judge_yet_is_asked_again(code: int, reason: str, message: str) -> None:
     """Seen after restarts: the kind that a policy looks at is not known yet, or whose word to take for a caller."""
