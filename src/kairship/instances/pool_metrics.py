@@ -37,14 +37,18 @@ class TargetMetrics:
     def __init__(self, of: PoolMetrics, kind: TargetKind, name: str) -> None:
         self._of = of
         self._labels = (kind.value, name)
+        self._is_removed = False
         self.connected = of._connected.labels(*self._labels)
         self.latency = of._latency.labels(*self._labels)
         self.replacements = of._replacements.labels(*self._labels)
 
     def failed(self, reason: Reason) -> None:
+        if self._is_removed:
+            return  # a last probe of a target that is gone: its series must not come back
         self._of._failures.labels(*self._labels, reason.value).inc()
 
     def remove(self) -> None:
+        self._is_removed = True
         for metric in (self._of._connected, self._of._latency, self._of._replacements):
             metric.remove(*self._labels)
         self._of._failures.remove_by_labels(dict(zip(_LABELS, self._labels, strict=True)))
