@@ -9,6 +9,7 @@ from kairship.access.proxy import Attributes
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_A_NAMESPACE = frozenset({"status", "finalize"})
+_CHANGING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _NOT_SET = frozenset({"false", "0"})
 
 
@@ -23,6 +24,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def watches(self) -> bool:
         return self.attributes.verb == "watch"
+
+    @property
+    def changes(self) -> bool:
+        """Whether its verb is one that changes something; what a subresource makes of it is another matter."""
+        return self.attributes.verb in _CHANGING
 
     @property
     def reads(self) -> bool:

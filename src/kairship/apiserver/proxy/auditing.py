@@ -21,7 +21,6 @@ from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import Code, Unavailable
 
 _READS = frozenset({"get", "list", "watch"})
-_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _TERMINALS = frozenset({"exec", "attach", "portforward", "proxy"})
 _CODES = {
     400: Code.INVALID_ARGUMENT,
@@ -92,8 +91,7 @@ def _is_write(passing: Passing) -> bool:
     """Which is over when it is answered."""
     if isinstance(passing.asked, AskedPath) or passing.upgrades:
         return False
-    about = passing.asked.attributes
-    return about.verb in _WRITES and about.subresource not in _TERMINALS
+    return passing.asked.changes and passing.asked.attributes.subresource not in _TERMINALS
 
 
 def _intent(caller: Caller, target: Target, asked: Asked | AskedPath, envelope: Envelope) -> Intent:

@@ -14,7 +14,7 @@ from kairship.apiserver.proxy import headers, replies
 from kairship.apiserver.proxy.auditing import Begun
 from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
-from kairship.apiserver.proxy.sending import Sender, chained
+from kairship.apiserver.proxy.sending import Sender, chained, gathered
 from kairship.apiserver.proxy.silence import Silences
 from kairship.kube import Client
 from kairship.rpc.errors import Unavailable
@@ -81,13 +81,7 @@ class Forwarding:
         begun: Begun | None,
     ) -> web.StreamResponse:
         """Writers are answered when what they wrote is noted, so that they read it next."""
-        held: list[bytes] = []
-        size = 0
-        async for piece in pieces:
-            held.append(piece)
-            size += len(piece)
-            if size > _LARGEST:
-                break
+        held, size = await gathered(pieces, _LARGEST + 1)
         is_whole = size <= _LARGEST
         is_json = said.get("Content-Type", "").startswith("application/json")
         if not await self._writes.note(passing, b"".join(held) if is_whole and is_json else None):

@@ -58,9 +58,12 @@ class IndexedReads:
 
     @asynccontextmanager
     async def answer(self, passing: Passing, connect: Callable[[], Client]) -> AsyncIterator[Answer]:
-        """Raises `PassThrough` at its beginning. `connect` gives the client of the instance, as the caller."""
+        """For what it `concerns`. Raises `PassThrough` at its beginning.
+
+        `connect` gives the client of the instance, as the caller.
+        """
         asked = passing.asked
-        if not isinstance(asked, Asked) or not self.concerns(passing):
+        if not isinstance(asked, Asked):
             raise PassThrough("not for the index")
         opened = self._index.opened
         if opened is None:

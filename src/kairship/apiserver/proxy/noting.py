@@ -12,7 +12,6 @@ from kairship.apiserver.services.resources.index_reader import Collected, collec
 from kairship.index import Written, kind_called, note_write, revision_told
 from kairship.index.opening import IndexAccess
 
-_CHANGING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _NOT_CHANGING = frozenset({"exec", "attach", "portforward", "proxy", "token", "log"})
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
@@ -54,7 +53,7 @@ class NotedWrites:
         if not isinstance(asked, Asked) or self._index.opened is None or "dryRun" in passing.parameters:
             return False
         about = asked.attributes
-        changes = about.verb in _CHANGING and about.subresource not in _NOT_CHANGING
+        changes = asked.changes and about.subresource not in _NOT_CHANGING
         return changes and about.group not in _REVIEWS
 
     async def note(self, passing: Passing, body: bytes | None) -> bool:

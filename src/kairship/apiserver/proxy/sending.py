@@ -8,7 +8,8 @@ order it would look whole.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import contextmanager
 
 from aiohttp import web
 from isal import isal_zlib
@@ -27,42 +28,28 @@ class Sender:
     async def send(
         self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
     ) -> web.StreamResponse:
-        try:
+        with _whole_or_broken_off(request):
             await response.prepare(request)
             async for piece in body:
                 async with asyncio.timeout(self._stalled):
                     await response.write(piece)
             async with asyncio.timeout(self._stalled):
                 await response.write_eof()
-        except BaseException:
-            if request.transport is not None:
-                request.transport.abort()
-            raise
         return response
 
     async def send_whole(self, request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
         """Head and body in one piece, and before anything else is done about the request."""
-        try:
+        with _whole_or_broken_off(request):
             await response.prepare(request)
             async with asyncio.timeout(self._stalled):
                 await response.write_eof()
-        except BaseException:
-            if request.transport is not None:
-                request.transport.abort()
-            raise
         return response
 
     async def send_list(
         self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
     ) -> web.StreamResponse:
         """A small list goes at once; of a large one who understands gzip gets that."""
-        beginning: list[bytes] = []
-        size = 0
-        async for piece in body:
-            beginning.append(piece)
-            size += len(piece)
-            if size >= _WORTH_COMPRESSING:
-                break
+        beginning, size = await gathered(body, _WORTH_COMPRESSING)
         if size < _WORTH_COMPRESSING:
             response.content_length = size
             return await self.send(request, response, chained([b"".join(beginning)], body))
@@ -74,6 +61,16 @@ class Sender:
         return await self.send(request, response, _compressed(whole))
 
 
+@contextmanager
+def _whole_or_broken_off(request: web.BaseRequest) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if request.transport is not None:
+            request.transport.abort()
+        raise
+
+
 def compresses(request: web.BaseRequest, size: int) -> bool:
     return size >= _WORTH_COMPRESSING and _takes_gzip(request)
 
@@ -81,6 +78,18 @@ def compresses(request: web.BaseRequest, size: int) -> bool:
 def _takes_gzip(request: web.BaseRequest) -> bool:
     accepted = request.headers.get("Accept-Encoding", "").split(",")
     return any(each.partition(";")[0].strip() == "gzip" for each in accepted)
+
+
+async def gathered(body: AsyncIterator[bytes], enough: int) -> tuple[list[bytes], int]:
+    """Its pieces and their size, until they are enough bytes, or until its end."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in body:
+        pieces.append(piece)
+        size += len(piece)
+        if size >= enough:
+            break
+    return pieces, size
 
 
 async def chained(beginning: list[bytes], rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

@@ -1,16 +1,15 @@
 """Our Works that Karmada does not come to, shown to it again.
 
 Karmada v1.18 tries the Work of a member that is away later and later, in the end every quarter of an hour, and does not
-begin anew when the member is back. And what it hears of while its own aggregated API does not answer, it drops. It
-hears of a Work again when its generation changes: a dispatch that is "not suspended" changes nothing else.
+begin anew when the member is back. And what it hears of while its own aggregated API does not answer, it drops.
 """
 
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from kairship.controllers.access.works import execution_namespace
 from kairship.controllers.inside import Inside, OwnWork
+from kairship.instances.membership import execution_namespace, shown_again
 from kairship.kube import Client, NotFound, kinds
 from kairship.reconcile import Clock, Context
 
@@ -70,12 +69,11 @@ class Overlooked:
 async def _show(context: Context, client: Client, work: OwnWork) -> None:
     if context.term is not None:
         context.term.check()
-    other = None if work.spec.suspend_dispatching is False else False
     try:
         await client.patch(
             kinds.WORKS,
             work.metadata.name,
-            {"spec": {"suspendDispatching": other}},
+            shown_again(suspended=work.spec.suspend_dispatching),
             namespace=work.metadata.namespace,
             timeout=_TIMEOUT,
         )

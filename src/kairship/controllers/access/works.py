@@ -12,14 +12,10 @@ import msgspec
 
 from kairship.controllers.access.desired import Content, Place, manifest
 from kairship.controllers.inside import ACCESS_LABEL
+from kairship.instances.membership import execution_namespace
 
 FINALIZER = "karmada.io/execution-controller"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
-
-def execution_namespace(cluster: str) -> str:
-    """Where Karmada keeps the Works of a member."""
-    return f"karmada-es-{cluster}"
 
 
 @functools.lru_cache(maxsize=65536)

@@ -13,8 +13,9 @@ from functools import partial
 import msgspec
 
 from kairship.controllers.access.desired import PREFIX, RESOURCES, Content, Desired, Place, manifest
-from kairship.controllers.access.works import FINALIZER, execution_namespace, is_as, work, work_name
+from kairship.controllers.access.works import FINALIZER, is_as, work, work_name
 from kairship.controllers.inside import Inside, OwnRole, OwnRoleBinding, OwnWork
+from kairship.instances.membership import execution_namespace
 from kairship.kube import Client, Conflict, NotFound, kinds
 from kairship.reconcile import Context, Metadata
 

@@ -36,9 +36,11 @@ async def keep(work: Work) -> float:
         work.check_term()
         return inf
     now, problem = work.context.clock.wall(), ""
-    secret = await _own_secret(work, own_token(connection))
-    token = own_token(connection) if secret is not None else None
-    if secret is not None and token is not None and token.due <= now < token.ends:
+    token = own_token(connection)
+    secret = await _own_secret(work, token)
+    if secret is None:
+        token = None  # what others keep, they renew
+    elif token is not None and token.due <= now < token.ends:
         try:
             connection = await _renew(work, secret) or connection
             token = own_token(connection)

@@ -2,7 +2,8 @@
 
 `wanted` says how Karmada should know a cluster (pure functions), `joining` and `leaving` bring that about by the means
 of `kairship.instances.membership`, `report` is the status, `estimators` what descheduling needs of the members,
-`rotating` what follows from new credentials, and `reconciler` puts them together.
+`rotating` what follows from new credentials, `restarts` those of Karmada's controllers, and `reconciler` puts
+them together.
 """
 
 from kairship.controllers.membership.estimators import MemberEstimators

@@ -150,11 +150,7 @@ class Joining:
         waited, instance = report.since(MembershipCondition.READY, "Unknown"), report.membership.spec.instance
         if waited < _LOOKED_AT_WITHIN:
             return RetryAfter(_LOOKED_AT_WITHIN - waited)
-        try:
-            restarted = await self._restarts.since(self._clock.now() - waited, instance)
-        except DriverError as error:
-            raise RetryableError(str(error)) from error
-        if not restarted:
+        if not await self._restarts.after_waiting(waited, instance):
             message = f"{request_to_restart(instance)}, which has not looked at this cluster since it joined"
             report.state(MembershipCondition.RESTART_REQUIRED, "True", _R.NOT_OBSERVED, message)
         return RetryAfter(jittered(EVERY))

@@ -9,10 +9,9 @@ from kairship.controllers.inside import ACCESS_LABEL, Inside, Insides
 from kairship.controllers.membership.report import Report
 from kairship.controllers.membership.restarts import Restarts
 from kairship.instances import membership
-from kairship.instances.drivers import DriverError
 from kairship.instances.pool import NotConnected, Pool
 from kairship.kube import Client, Conflict, NotFound, kinds
-from kairship.reconcile import DONE, Clock, Result, RetryableError, RetryAfter
+from kairship.reconcile import DONE, Result, RetryAfter
 from kairship.resources import MembershipCondition, MembershipPhase, MembershipReason, OnRemove
 
 _SOON = 0.5
@@ -24,12 +23,9 @@ _OWN_RBAC = (kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLE_BINDINGS, kinds.CLUSTER_ROL
 
 
 class Leaving:
-    def __init__(
-        self, cluster: GlobalCluster, restarts: Restarts, *, pool: Pool, insides: Insides, clock: Clock
-    ) -> None:
+    def __init__(self, cluster: GlobalCluster, restarts: Restarts, *, pool: Pool, insides: Insides) -> None:
         self._cluster = cluster
         self._restarts = restarts
-        self._clock = clock
         self._pool = pool
         self._insides = insides
 
@@ -90,15 +86,9 @@ class Leaving:
             return None
         report.state(_LEAVING, "True", _R.REMOVING_WORKLOADS, left)
         if waited > _PATIENCE and member is not None:
-            await self._rouse(spec.instance, waited)
+            # Its controllers get no further with a member that answers: once more from the beginning, if we may.
+            await self._restarts.after_waiting(waited, spec.instance)
         return RetryAfter(_SOON)
-
-    async def _rouse(self, instance: str, waited: float) -> None:
-        """Karmada's controllers get no further with a member that answers: once more from the beginning, if we may."""
-        try:
-            await self._restarts.since(self._clock.now() - waited, instance)
-        except DriverError as error:
-            raise RetryableError(str(error)) from error
 
     async def _own_cluster(self, report: Report, inside: Inside, instance: Client, member: Client | None) -> str | None:
         """The UID of the Cluster that this membership made; None if there is none, or only another's."""

@@ -49,7 +49,7 @@ def membership_controller(
     restarts = Restarts(restart, clock)
     memberships = Memberships(
         Joining(cluster, Rotating(restarts, clock), restarts, pool=pool, insides=insides, clock=clock),
-        Leaving(cluster, restarts, pool=pool, insides=insides, clock=clock),
+        Leaving(cluster, restarts, pool=pool, insides=insides),
     )
 
     def of_cluster(registered: RegisteredCluster) -> Iterable[Key]:

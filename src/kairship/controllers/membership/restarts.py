@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 from kairship.controlplane import karmada
-from kairship.reconcile import Clock
+from kairship.instances.drivers import DriverError
+from kairship.reconcile import Clock, RetryableError
 
 RESTARTED = (karmada.CONTROLLER_MANAGER, karmada.SEARCH, karmada.METRICS_ADAPTER)
 
@@ -30,6 +31,13 @@ class Restarts:
                 return False
             self._restarted[instance] = begun
             return True
+
+    async def after_waiting(self, waited: float, instance: str) -> bool:
+        """The same, once for all who have waited in vain for so many seconds. Raises `RetryableError`."""
+        try:
+            return await self.since(self._clock.now() - waited, instance)
+        except DriverError as error:
+            raise RetryableError(str(error)) from error
 
 
 def request_to_restart(instance: str) -> str:

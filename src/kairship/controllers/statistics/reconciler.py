@@ -61,9 +61,8 @@ class Statistics:
         if due > self._clock.now():
             return RetryAfter(due - self._clock.now())
         if instance.metadata.resource_version == self._replaced.get(key.name):
-            return RetryAfter(
-                _STALE
-            )  # compared with what was before the last write, numbers that are back would be lost
+            # Compared with what was before the last write, numbers that are back would be lost.
+            return RetryAfter(_STALE)
         summary = picture.summary(self._clock.wall())
         if same_numbers(summary, instance.status.summary):
             return DONE

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from kairship.instances.drivers.waiting import until
 from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, account_of, accounts, role_of, secret_names
 from kairship.instances.membership.manifests import Manifest
+from kairship.instances.membership.works import execution_namespace, shown_again
 from kairship.kube import Client, NotFound, Object, Resource, kinds
 
 _NO_FINALIZERS: Manifest = {"metadata": {"finalizers": None}}
@@ -70,7 +71,7 @@ async def _departure(instance: Client, name: str, *, by_force: bool) -> str | No
     force, the namespace goes without Karmada, a Work loses its finalizers as soon as it is being deleted (earlier they
     would be put back), and the Cluster when nothing else is left.
     """
-    namespace = _execution_namespace(name)
+    namespace = execution_namespace(name)
     if by_force:
         await instance.delete(kinds.NAMESPACES, namespace, missing_ok=True)
     try:
@@ -96,16 +97,14 @@ def _shown_again(work: Object) -> Manifest | None:
     """What makes Karmada look at a Work that has been deleted for a while; None if it need not.
 
     v1.18.2 asks for the Cluster before it takes note of a Work. If its aggregated API server does not answer in that
-    moment, as after a restart, the Work is dropped and waits for ever. Karmada hears of it again when its generation
-    changes, and of all fields this one means nothing to a deletion.
+    moment, as after a restart, the Work is dropped and waits for ever.
     """
     now, metadata = dt.datetime.now(dt.UTC), work["metadata"]
     last = max(metadata["deletionTimestamp"], (metadata.get("annotations") or {}).get(_SHOWN, ""))
     if now - dt.datetime.fromisoformat(last) < _OVERLOOKED:
         return None
-    other = None if work["spec"].get("suspendDispatching") is False else False
     annotations = {_SHOWN: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    return {"metadata": {"annotations": annotations}, "spec": {"suspendDispatching": other}}
+    return {"metadata": {"annotations": annotations}, **shown_again(suspended=work["spec"].get("suspendDispatching"))}
 
 
 async def _remains(client: Client, resource: Resource, name: str) -> str | None:
@@ -125,8 +124,3 @@ async def _patch_if_there(
         await client.patch(resource, name, patch, namespace=namespace)
     except NotFound:
         return
-
-
-def _execution_namespace(cluster: str) -> str:
-    """Where Karmada keeps the Works of a member."""
-    return f"karmada-es-{cluster}"
