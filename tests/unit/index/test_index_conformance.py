@@ -376,7 +376,7 @@ async def test_how_much_is_stored(store: Store) -> None:
 async def test_batches_are_bounded_by_rows_and_by_bytes(store: Store) -> None:
     """Memory holds a batch. Small objects come many at a time, and large ones few when some were met."""
     writer = await store.writer("one")
-    small = [body(f"a-{number:04}") for number in range(5000)]
+    small = [body(f"a-{number:04}", data={"x": "y" * 300}) for number in range(5000)]
     large = [body(f"b-{number:04}", data={"x": "y" * 300_000}) for number in range(200)]
     await fill(writer, kinds.CONFIGMAPS, *small, *large)
     asked = plan(Query(scopes=(Scope("one"),), kinds=frozenset(("configmaps",))))
