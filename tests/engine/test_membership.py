@@ -203,6 +203,23 @@ async def test_leaving_cleans_both_sides_and_makes_room_for_the_next_join(pair: 
         await wait_ready(instance)
 
 
+async def test_a_cluster_that_leaves_before_karmada_has_looked_at_it_leaves_nothing(pair: Pair) -> None:
+    """Karmada makes a namespace for it before it holds on to it."""
+    async with pair.clients() as (instance, member):
+        for _ in range(5):
+            await pair.leave()
+            assert f"karmada-es-{NAME}" not in await names(instance, kinds.NAMESPACES)
+            await pair.join()
+        await pair.leave()
+        # When a cluster is seen that joined later, that one's namespace is nothing that was still to come.
+        await pair.join()
+        await wait_ready(instance)
+        await pair.leave()
+        assert await names(instance, kinds.CLUSTERS) == set()
+        assert f"karmada-es-{NAME}" not in await names(instance, kinds.NAMESPACES)
+        assert await ours(member) == set()
+
+
 async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
     """A Work holds a finalizer that only the member could satisfy, and the Cluster waits for the Work."""
     async with pair.clients() as (instance, _):
