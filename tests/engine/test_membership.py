@@ -6,7 +6,9 @@ cluster go, so only those leave that are about leaving.
 
 import asyncio
 import datetime as dt
+import os
 import shutil
+import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 from support.instances import OwnInstance, own_instance
 
-from kairship.controlplane import ControlPlane, PlaneKind
+from kairship.controlplane import ControlPlane, PlaneKind, karmada
 from kairship.embedded import EmbeddedPlane, clusters
 from kairship.engine import Engine
 from kairship.instances import membership
@@ -25,6 +27,10 @@ from kairship.instances.membership import Join, JoinRefused, leaving
 from kairship.kube import Client, NotFound, Resource, kinds
 
 NAME = "joined"
+HELD_WORK: dict[str, Any] = {
+    "metadata": {"name": "held", "finalizers": ["karmada.io/execution-controller"]},
+    "spec": {"workload": {"manifests": []}},
+}
 
 
 class Pair:
@@ -203,21 +209,26 @@ async def test_leaving_cleans_both_sides_and_makes_room_for_the_next_join(pair: 
         await wait_ready(instance)
 
 
-async def test_a_cluster_that_leaves_before_karmada_has_looked_at_it_leaves_nothing(pair: Pair) -> None:
+async def test_a_cluster_that_leaves_at_once_leaves_nothing(pair: Pair) -> None:
     """Karmada makes a namespace for it before it holds on to it."""
     async with pair.clients() as (instance, member):
-        for _ in range(5):
-            await pair.leave()
-            assert f"karmada-es-{NAME}" not in await names(instance, kinds.NAMESPACES)
-            await pair.join()
         await pair.leave()
-        # When a cluster is seen that joined later, that one's namespace is nothing that was still to come.
         await pair.join()
-        await wait_ready(instance)
         await pair.leave()
         assert await names(instance, kinds.CLUSTERS) == set()
         assert f"karmada-es-{NAME}" not in await names(instance, kinds.NAMESPACES)
         assert await ours(member) == set()
+
+
+async def test_what_belongs_to_no_cluster_any_more_goes(made: Pair) -> None:
+    """As it is left when a Cluster is deleted that Karmada had no hold on."""
+    lost = f"lost-{uuid.uuid4().hex[:6]}"
+    namespace = f"karmada-es-{lost}"
+    async with await made.instance.client() as instance:
+        await instance.create(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+        await instance.create(kinds.WORKS, HELD_WORK, namespace=namespace)
+        await until(lambda: membership.depart(instance, lost, by_force=False), what="leaving", timeout=60.0)
+        assert namespace not in await names(instance, kinds.NAMESPACES)
 
 
 async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
@@ -257,26 +268,33 @@ async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
 
 
 async def test_what_karmada_overlooked_is_shown_to_it_again(made: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Karmada takes no note of a Work while it cannot find its Cluster, which here does not exist at all."""
+    """Karmada takes no note of a Work while it cannot find its Cluster; here it takes note of nothing."""
     monkeypatch.setattr(leaving, "_OVERLOOKED", dt.timedelta(seconds=1))
     lost = f"lost-{uuid.uuid4().hex[:6]}"
     namespace = f"karmada-es-{lost}"
-    async with await made.instance.client() as instance:
-        await instance.create(kinds.NAMESPACES, {"metadata": {"name": namespace}})
-        work = {
-            "metadata": {"name": "overlooked", "finalizers": ["karmada.io/execution-controller"]},
-            "spec": {"workload": {"manifests": []}},
-        }
-        created = await instance.create(kinds.WORKS, work, namespace=namespace)
-        await instance.delete(kinds.NAMESPACES, namespace)
+    controllers = (await made.instance.pids())[karmada.CONTROLLER_MANAGER]
+    assert controllers is not None
+    os.kill(controllers, signal.SIGSTOP)
+    try:
+        async with await made.instance.client() as instance:
+            cluster = {
+                "metadata": {"name": lost, "finalizers": ["karmada.io/cluster-controller"]},
+                "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", "id": str(uuid.uuid4())},
+            }
+            await instance.create(kinds.CLUSTERS, cluster)
+            await instance.create(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+            created = await instance.create(kinds.WORKS, HELD_WORK, namespace=namespace)
+            await instance.delete(kinds.NAMESPACES, namespace)
 
-        async def seen(generation: int) -> str | None:
-            await membership.depart(instance, lost, by_force=False)
-            found = await instance.get(kinds.WORKS, "overlooked", namespace=namespace)
-            return None if found["metadata"]["generation"] >= generation else "it is as it was"
+            async def seen(generation: int) -> str | None:
+                await membership.depart(instance, lost, by_force=False)
+                found = await instance.get(kinds.WORKS, HELD_WORK["metadata"]["name"], namespace=namespace)
+                return None if found["metadata"]["generation"] >= generation else "it is as it was"
 
-        # Its deletion is a generation as well. From then on it is shown again and again.
-        first = created["metadata"]["generation"]
-        for generation in (first + 2, first + 3):
-            await until(partial(seen, generation), what="the Work being shown", timeout=60.0)
-        await until(lambda: membership.depart(instance, lost, by_force=True), what="leaving", timeout=60.0)
+            # Its deletion is a generation as well. From then on it is shown again and again.
+            first = created["metadata"]["generation"]
+            for generation in (first + 2, first + 3):
+                await until(partial(seen, generation), what="the Work being shown", timeout=60.0)
+            await until(lambda: membership.depart(instance, lost, by_force=True), what="leaving", timeout=60.0)
+    finally:
+        os.kill(controllers, signal.SIGCONT)

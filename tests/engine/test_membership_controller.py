@@ -20,7 +20,7 @@ from support.relay import relay_to
 from support.waiting import PATIENCE, eventually
 
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
-from kairship.controllers.membership import joining, leaving
+from kairship.controllers.membership import attention, leaving
 from kairship.controlplane import karmada
 from kairship.kube import Client, Forbidden, NotFound, Object, Resource, kinds
 from kairship.resources import (
@@ -410,7 +410,7 @@ async def test_leaving_cleans_the_member_and_treats_workloads_as_asked(
 async def test_controllers_of_karmada_that_are_stuck_with_a_member_are_restarted(
     instance: ManagedInstance, member: MemberCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "_LOOKED_AT_WITHIN", 3.0)
+    monkeypatch.setattr(attention, "_WITHIN", 3.0)
     monkeypatch.setattr(leaving, "_PATIENCE", 3.0)
     client = instance.client
 
@@ -431,6 +431,36 @@ async def test_controllers_of_karmada_that_are_stuck_with_a_member_are_restarted
     await client.delete(MEMBERSHIP, member.name)
     await eventually(lambda: gone(client, member.name), "leaving")
     assert (await instance.pids())[karmada.CONTROLLER_MANAGER] not in {first, second}
+
+
+async def test_a_cluster_that_leaves_and_returns_while_karmada_is_busy_is_attended_to(
+    instance: ManagedInstance, member: MemberCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Karmada goes on with a token that is nobody's any more, and is refused with everything."""
+    monkeypatch.setattr(attention, "_WITHIN", 5.0)
+    client = instance.client
+
+    async def is_written_to() -> bool:
+        async with member.client() as inside:
+            page = await inside.list(kinds.CLUSTER_ROLES)
+        return "karmada-impersonator" in {item["metadata"]["name"] for item in page.items}
+
+    await member.join(client, instance.name)
+    await eventually(is_written_to, "Karmada bringing something there")
+    busy = (await instance.pids())[karmada.CONTROLLER_MANAGER]
+    assert busy is not None
+    os.kill(busy, signal.SIGSTOP)
+    try:
+        await client.patch(MEMBERSHIP, member.name, {"spec": {"onRemove": "Keep"}})
+        await client.delete(MEMBERSHIP, member.name)
+        await eventually(lambda: gone(client, member.name), "leaving")
+        assert not await is_written_to()
+        await member.join(client, instance.name)
+    finally:
+        os.kill(busy, signal.SIGCONT)
+    await eventually(is_written_to, "Karmada bringing something there again")
+    await client.delete(MEMBERSHIP, member.name)
+    await eventually(lambda: gone(client, member.name), "leaving")
 
 
 async def test_a_dead_cluster_leaves_only_by_force_and_then_nothing_is_stuck(

@@ -10,8 +10,8 @@ import msgspec
 
 from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster, SecretFingerprint
 from kairship.controllers.inside import Inside, Insides, KarmadaCluster
+from kairship.controllers.membership.attention import EVERY, Attention
 from kairship.controllers.membership.report import Report
-from kairship.controllers.membership.restarts import Restarts, request_to_restart
 from kairship.controllers.membership.rotating import Rotating
 from kairship.controllers.membership.wanted import join_of
 from kairship.instances import membership
@@ -30,12 +30,10 @@ from kairship.resources import (
     find_condition,
 )
 
-EVERY = 600.0
 _REFUSED_AGAIN = 60.0
 _SOON = 2.0
 _AT_ONCE = 0.01
 _STALE = 0.2
-_LOOKED_AT_WITHIN = 60.0
 _WAITING = 15.0  # until somebody has restarted what we may not
 _R, _P = MembershipReason, MembershipPhase
 
@@ -58,7 +56,7 @@ class Joining:
         self,
         cluster: GlobalCluster,
         rotating: Rotating,
-        restarts: Restarts,
+        attention: Attention,
         *,
         pool: Pool,
         insides: Insides,
@@ -66,7 +64,7 @@ class Joining:
     ) -> None:
         self._cluster = cluster
         self._rotating = rotating
-        self._restarts = restarts
+        self._attention = attention
         self._pool = pool
         self._insides = insides
         self._clock = clock
@@ -74,6 +72,7 @@ class Joining:
 
     def forget(self, name: str) -> None:
         self._made.pop(name, None)
+        self._attention.forget(name)
 
     async def join(self, report: Report) -> Result:
         """Brings it about as far as possible and reports. Raises `RetryableError` when a step failed."""
@@ -102,7 +101,7 @@ class Joining:
             return RetryAfter(_STALE)  # the pool and the picture of the Secrets hear of a change at different moments
         basis = self._basis(instance, registered, member, inside)
         if report.joined and self._holds(name, basis):
-            return await self._looked_at(report)
+            return await self._attention.ensure(report, karmada)
         if not report.begun:
             # Known before anything is done: whoever takes the membership away must know what there may be.
             report.not_joined(_P.JOINING, _R.JOINING, "")
@@ -111,7 +110,7 @@ class Joining:
             return RetryAfter(_WAITING)
         # The picture shows the result a moment later, and wakes us if it is another than this.
         self._made[name] = (self._basis(instance, registered, member, inside), self._clock.now())
-        return await self._looked_at(report)
+        return await self._attention.ensure(report, karmada)
 
     def _instance(self, report: Report, name: str) -> tuple[Inside | None, Client | None]:
         found = self._cluster.observed.store.get(name)
@@ -137,23 +136,6 @@ class Joining:
             report.state(MembershipCondition.READY, "True", _R.READY)
         else:
             report.state(MembershipCondition.READY, "False", _R.NOT_READY, ready.message)
-
-    async def _looked_at(self, report: Report) -> Result:
-        """Of one that has joined: that Karmada looks at it.
-
-        v1.18 keeps the token with which it began to watch a member until it notices that the member has left. One that
-        leaves and joins again while it is busy it does not notice, and then waits for an answer to that token for ever.
-        """
-        ready = find_condition(report.status.conditions, MembershipCondition.READY)
-        if ready is None or ready.status != "Unknown":
-            return RetryAfter(jittered(EVERY))
-        waited, instance = report.since(MembershipCondition.READY, "Unknown"), report.membership.spec.instance
-        if waited < _LOOKED_AT_WITHIN:
-            return RetryAfter(_LOOKED_AT_WITHIN - waited)
-        if not await self._restarts.after_waiting(waited, instance):
-            message = f"{request_to_restart(instance)}, which has not looked at this cluster since it joined"
-            report.state(MembershipCondition.RESTART_REQUIRED, "True", _R.NOT_OBSERVED, message)
-        return RetryAfter(jittered(EVERY))
 
     def _refusal(self, registered: RegisteredCluster) -> str:
         """Why a cluster must not join that container management knows twice."""

@@ -16,6 +16,7 @@ from kairship.controllers.global_cluster import (
     no_key,
 )
 from kairship.controllers.inside import Insides
+from kairship.controllers.membership.attention import Attention
 from kairship.controllers.membership.joining import Joining
 from kairship.controllers.membership.leaving import Leaving
 from kairship.controllers.membership.report import KnownMembership, Report
@@ -48,7 +49,7 @@ def membership_controller(
 ) -> Controller:
     restarts = Restarts(restart, clock)
     memberships = Memberships(
-        Joining(cluster, Rotating(restarts, clock), restarts, pool=pool, insides=insides, clock=clock),
+        Joining(cluster, Rotating(restarts, clock), Attention(restarts), pool=pool, insides=insides, clock=clock),
         Leaving(cluster, restarts, pool=pool, insides=insides),
     )
 

@@ -18,10 +18,6 @@ from kairship.instances.membership.manifests import FIELD_MANAGER, Manifest, app
 from kairship.instances.membership.taints import Taint, tainted_from_the_start, write_taints
 from kairship.kube import AlreadyExists, Client, Connection, Object, kinds
 
-_HELD = "karmada.io/cluster-controller"
-"""Karmada's own finalizer. It makes the execution namespace before it adds it: a Cluster that was deleted in between
-would be gone, and the namespace would stay, with Works that nobody looks after."""
-
 
 class JoinRefused(Exception):  # noqa: N818 -- says what is the case
     """The cluster must not join; the message says why."""
@@ -140,5 +136,5 @@ def _cluster(wanted: Join, its_identity: str, reached_at: Connection) -> Manifes
     if wanted.zones:
         spec["zones"] = list(wanted.zones)
     cluster = manifest("cluster.karmada.io/v1alpha1", "Cluster", wanted.name, spec=spec)
-    cluster["metadata"] |= {"labels": dict(wanted.labels), "finalizers": [_HELD]}
+    cluster["metadata"]["labels"] = dict(wanted.labels)
     return cluster

@@ -17,6 +17,8 @@ from kairship.kube import Client, NotFound, Object, Resource, kinds
 _NO_FINALIZERS: Manifest = {"metadata": {"finalizers": None}}
 _SHOWN = "kairship.io/shown-again"
 _OVERLOOKED = dt.timedelta(seconds=15)
+_HELD = "karmada.io/cluster-controller"
+_TAKEN_NOTE_OF = dt.timedelta(seconds=30)
 
 
 async def depart(instance: Client, name: str, *, by_force: bool, uid: str | None = None) -> str | None:
@@ -24,6 +26,8 @@ async def depart(instance: Client, name: str, *, by_force: bool, uid: str | None
 
     With a ``uid`` only that very Cluster is removed.
     """
+    if not by_force and await _is_being_taken_note_of(instance, name):
+        return f"Karmada is about to take note of {name}"
     await instance.delete(kinds.CLUSTERS, name, uid=uid, missing_ok=True)
     if missing := await _departure(instance, name, by_force=by_force):
         return missing
@@ -63,6 +67,19 @@ async def clean(member: Client, name: str) -> str | None:
     return await _remains(member, kinds.NAMESPACES, NAMESPACE)
 
 
+async def _is_being_taken_note_of(instance: Client, name: str) -> bool:
+    """Whether it joined a moment ago, and Karmada has no hold on it yet.
+
+    It makes the execution namespace first. Deleted before that has happened, the Cluster would be gone at once, and the
+    namespace come afterwards, to stay.
+    """
+    found = await _find(instance, kinds.CLUSTERS, name)
+    if found is None or _HELD in (found["metadata"].get("finalizers") or ()):
+        return False
+    age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(found["metadata"]["creationTimestamp"])
+    return dt.timedelta() <= age < _TAKEN_NOTE_OF
+
+
 async def _departure(instance: Client, name: str, *, by_force: bool) -> str | None:
     """What is left of a cluster that leaves, after doing what can be done about it now.
 
@@ -72,15 +89,16 @@ async def _departure(instance: Client, name: str, *, by_force: bool) -> str | No
     would be put back), and the Cluster when nothing else is left.
     """
     namespace = execution_namespace(name)
+    # Without its Cluster nobody in Karmada looks after it: that was deleted before Karmada had a hold on it.
+    by_force = by_force or await _find(instance, kinds.CLUSTERS, name) is None
     if by_force:
         await instance.delete(kinds.NAMESPACES, namespace, missing_ok=True)
-    try:
-        leaving = (await instance.get(kinds.NAMESPACES, namespace))["metadata"].get("deletionTimestamp")
-    except NotFound:
+    found = await _find(instance, kinds.NAMESPACES, namespace)
+    if found is None:
         if by_force:
             await _patch_if_there(instance, kinds.CLUSTERS, name, _NO_FINALIZERS)
         return await _remains(instance, kinds.CLUSTERS, name)
-    if leaving:
+    if found["metadata"].get("deletionTimestamp"):
         async with aclosing(instance.pages(kinds.WORKS, namespace=namespace)) as pages:
             async for page in pages:
                 for work in page.items:
@@ -109,12 +127,18 @@ def _shown_again(work: Object) -> Manifest | None:
 
 async def _remains(client: Client, resource: Resource, name: str) -> str | None:
     """Nothing, or what keeps the object."""
-    try:
-        found = await client.get(resource, name)
-    except NotFound:
+    found = await _find(client, resource, name)
+    if found is None:
         return None
     keepers = found["metadata"].get("finalizers") or found.get("spec", {}).get("finalizers") or []
     return f"{resource.kind} {name} is still there, finalizers: {', '.join(keepers) or 'none'}"
+
+
+async def _find(client: Client, resource: Resource, name: str) -> Object | None:
+    try:
+        return await client.get(resource, name)
+    except NotFound:
+        return None
 
 
 async def _patch_if_there(
