@@ -10,7 +10,7 @@ Everything runs on the event loop, and nothing here awaits but the waiting itsel
 """
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import NamedTuple, NewType, TypeVar
 
@@ -37,24 +37,29 @@ class Admission:
         self._limits = limits
         self.running = 0
         self.waiting = 0
-        self._of_caller: Counter[CallerId] = Counter()
-        self._at_place: Counter[Place] = Counter()
-        self._of_both: Counter[tuple[CallerId, Place]] = Counter()
-        self._waiting_at: Counter[Place] = Counter()
+        self._of_caller: dict[CallerId, int] = {}
+        self._at_place: dict[Place, int] = {}
+        self._of_both: dict[tuple[CallerId, Place], int] = {}
+        self._waiting_at: dict[Place, int] = {}
         self._lines: OrderedDict[CallerId, OrderedDict[Place, deque[_Waiter]]] = OrderedDict()
         """Of callers who wait, the one whose turn is next first; and of each the places, likewise."""
 
+    def enters_at_once(self, caller: CallerId, place: Place, *, width: int = 1) -> bool:
+        """Whether there is room, and nobody waits for it: then it is taken, as by `enter`."""
+        if not self._has_room(caller, place, width) or place in self._lines.get(caller, ()):
+            return False
+        self._start(caller, place, width)
+        return True
+
     async def enter(self, caller: CallerId, place: Place = HERE, *, width: int = 1) -> None:
         """Returns when the request may be served; `leave` with the same must follow. Raises `ResourceExhausted`."""
-        lines = self._lines.get(caller, OrderedDict[Place, deque[_Waiter]]())
-        if place not in lines and self._has_room(caller, place, width):
-            self._start(caller, place, width)
+        if self.enters_at_once(caller, place, width=width):
             return
-        limits = self._limits
+        limits, lines = self._limits, self._lines.get(caller, OrderedDict[Place, deque[_Waiter]]())
         if (
             self.waiting >= limits.waiting
             or sum(map(len, lines.values())) >= limits.waiting_per_caller
-            or (place and self._waiting_at[place] >= limits.waiting_per_place)
+            or (place and self._waiting_at.get(place, 0) >= limits.waiting_per_place)
         ):
             raise ResourceExhausted(
                 "too many requests are waiting already; send fewer at a time", retry_after=RETRY_AFTER
@@ -62,7 +67,7 @@ class Admission:
         waiter = _Waiter(asyncio.get_running_loop().create_future(), width)
         self._lines.setdefault(caller, OrderedDict()).setdefault(place, deque()).append(waiter)
         self.waiting += 1
-        self._waiting_at[place] += 1
+        _add(self._waiting_at, place, 1)
         try:
             await waiter.turn
         except asyncio.CancelledError:
@@ -81,21 +86,21 @@ class Admission:
 
     def _has_room(self, caller: CallerId, place: Place, width: int) -> bool:
         limits = self._limits
-        if self.running + width > limits.running or self._of_caller[caller] + width > limits.running_per_caller:
+        if self.running + width > limits.running or self._of_caller.get(caller, 0) + width > limits.running_per_caller:
             return False
         return not place or (
-            self._at_place[place] + width <= limits.running_per_place
-            and self._of_both[caller, place] + width <= limits.running_per_caller_and_place
+            self._at_place.get(place, 0) + width <= limits.running_per_place
+            and self._of_both.get((caller, place), 0) + width <= limits.running_per_caller_and_place
         )
 
     def _start(self, caller: CallerId, place: Place, width: int) -> None:
         self.running += width
-        self._of_caller[caller] += width
-        self._at_place[place] += width
-        self._of_both[caller, place] += width
+        _add(self._of_caller, caller, width)
+        _add(self._at_place, place, width)
+        _add(self._of_both, (caller, place), width)
 
     def _give_turns(self) -> None:
-        given = True
+        given = bool(self._lines)
         while given and self.running < self._limits.running:
             given = False
             for caller in list(self._lines):
@@ -129,8 +134,14 @@ class Admission:
             del self._lines[caller]
 
 
-def _take(counts: Counter[K], key: K, width: int) -> None:
+def _add(counts: dict[K, int], key: K, width: int) -> None:
+    counts[key] = counts.get(key, 0) + width
+
+
+def _take(counts: dict[K, int], key: K, width: int) -> None:
     """What is at zero is not kept: there are any number of callers."""
-    counts[key] -= width
-    if counts[key] <= 0:
+    left = counts[key] - width
+    if left > 0:
+        counts[key] = left
+    else:
         del counts[key]

@@ -7,7 +7,7 @@ from memory, at once.
 import hashlib
 import hmac
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Protocol
 
 from protobuf import Message
@@ -102,8 +102,9 @@ class Gatekeeper:
                 return Sight()
 
 
+@lru_cache(maxsize=4096)
 def holder(caller: Caller) -> access.Caller:
-    """A caller as bindings know it."""
+    """A caller as bindings know it. Remembered, with the groups as a set that decisions are made of."""
     return access.Caller(caller.id, caller.groups, limited_to=caller.limited_to)
 
 

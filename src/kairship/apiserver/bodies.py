@@ -5,7 +5,7 @@ The size is known to be allowed before more of a body is read, and only some lar
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 import aiohttp
 from aiohttp import web
@@ -13,18 +13,20 @@ from aiohttp import web
 from kairship.apiserver.limits import Limits
 from kairship.rpc.errors import InvalidArgument, TooLarge
 
+_NOTHING = nullcontext(b"")
+
 
 class Bodies:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._large = asyncio.Semaphore(limits.large_bodies)
 
-    @asynccontextmanager
-    async def received(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
+    def received(self, request: web.BaseRequest) -> AbstractAsyncContextManager[bytes]:
         """The body, as long as it is needed."""
-        if not request.body_exists:
-            yield b""
-            return
+        return self._held(request) if request.body_exists else _NOTHING
+
+    @asynccontextmanager
+    async def _held(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise InvalidArgument("compressed bodies are not read; send it as it is")
         announced = request.content_length

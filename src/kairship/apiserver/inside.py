@@ -1,13 +1,14 @@
 """Who somebody is inside an instance: the person, and those of the groups that the instance is told of."""
 
-from collections.abc import Iterable
+from functools import lru_cache
 
 from kairship.kube import Impersonation
 from kairship.resources import SubjectKind
 from kairship.resources.access_binding import name_inside
 
 
-def person_inside(user: str, groups: Iterable[str]) -> Impersonation:
+@lru_cache(maxsize=4096)
+def person_inside(user: str, groups: tuple[str, ...]) -> Impersonation:
     return Impersonation(
         user=name_inside(SubjectKind.USER, user),
         groups=tuple(name_inside(SubjectKind.GROUP, group) for group in groups),

@@ -42,17 +42,17 @@ class Plain:
     computes = False
 
     def __init__(self, resource: Resource) -> None:
-        self._type = type_of(resource)
-        self._list_type = type_of(msgspec.structs.replace(resource, kind=f"{resource.kind}List"))
+        self._resource = resource
 
     def begin(self, metadata: Mapping[str, str | int]) -> bytes:
-        return self._list_type + b'"metadata":' + msgspec.json.encode(metadata) + b',"items":['
+        list_type = type_of(msgspec.structs.replace(self._resource, kind=f"{self._resource.kind}List"))
+        return list_type + b'"metadata":' + msgspec.json.encode(metadata) + b',"items":['
 
     def items(self, rows: Sequence[Row]) -> list[bytes]:
         return [row.body for row in rows]
 
     def single(self, row: Row) -> bytes:
-        return typed(row.body, bare=row.bare, begin=self._type)
+        return typed(row.body, bare=row.bare, begin=type_of(self._resource))
 
 
 class _Described(msgspec.Struct):

@@ -76,11 +76,11 @@ class KubernetesReads:
     @asynccontextmanager
     async def answer(self, request: ReadRequest) -> AsyncIterator[Reply]:
         """Raises `PassThrough` at its beginning. Whoever may not read this was turned away before."""
+        if request.name is not None:
+            yield await self.single(request)
+            return
         form = _form_of(request)
         refuse_partial(request.resource)
-        if request.name is not None:
-            yield await self._get(request, form)
-            return
         async with AsyncExitStack() as held:
             try:
                 moment = await self._current.moment(
@@ -104,7 +104,10 @@ class KubernetesReads:
             async with aclosing(reply.body):
                 yield reply
 
-    async def _get(self, request: ReadRequest, form: Form) -> Reply:
+    async def single(self, request: ReadRequest) -> Reply:
+        """One object, as `answer` has it. The reply needs no context: it is whole."""
+        form = _form_of(request)
+        refuse_partial(request.resource)
         partition, row = await self._current.get(
             request.cluster,
             request.resource,

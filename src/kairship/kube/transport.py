@@ -15,7 +15,7 @@ import io
 import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Protocol
@@ -69,8 +69,12 @@ class Stream:
 
     async def read(self, *, timeout: float) -> bytes:
         """What has arrived, or the next that arrives; nothing at the end of the body."""
+        content = self._response.content
+        in_order = content.exception() is None and not self._transport.closed
+        if in_order and ((arrived := content.read_nowait()) or content.at_eof()):
+            return arrived
         async with self._transport.deadline(self._call, timeout):
-            return await self._response.content.readany()
+            return await content.readany()
 
     async def chunks(self, *, inactivity_timeout: float) -> AsyncGenerator[bytes]:
         """The body as it arrives. Silence for longer than `inactivity_timeout` raises `TimedOut`."""
@@ -125,7 +129,7 @@ class Transport:
         self._streams = asyncio.Semaphore(max_streams)
         self._largest = largest_reply
         self._waiting: set[asyncio.Timeout] = set()
-        self._closed = False
+        self.closed = False
         reuse = aiohttp.TraceConfig()
         reuse.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
@@ -148,7 +152,7 @@ class Transport:
         )
 
     async def close(self) -> None:
-        self._closed = True
+        self.closed = True
         for limit in self._waiting:
             if not limit.expired():
                 limit.reschedule(asyncio.get_running_loop().time())
@@ -188,12 +192,18 @@ class Transport:
     ) -> AsyncIterator[Stream]:
         """A reply to be read piece by piece. `timeout` is for the beginning of the reply."""
         call = f"{method} {path}"
-        async with AsyncExitStack() as held:
-            async with self.deadline(call, timeout):
-                await held.enter_async_context(self._streams)
+        async with self.deadline(call, timeout):
+            await self._streams.acquire()
+            try:
                 reply = await self._send(method, path, params, body, headers)
-                await held.enter_async_context(reply)
-            yield Stream(reply, self, call)
+            except BaseException:
+                self._streams.release()
+                raise
+        try:
+            async with reply:
+                yield Stream(reply, self, call)
+        finally:
+            self._streams.release()
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         if self._largest is None:
@@ -243,7 +253,7 @@ class Transport:
         `call` is shown without its query.
         """
         call = call.partition("?")[0]
-        if self._closed:
+        if self.closed:
             raise errors.ClientClosed(f"the client of {self.server} was closed before {call}")
         try:
             with self._typed_errors(call, timeout):
@@ -254,7 +264,7 @@ class Transport:
                     finally:
                         self._waiting.remove(limit)
         except (errors.TransportError, RuntimeError):  # the latter is how aiohttp speaks of what it has closed itself
-            if not self._closed:
+            if not self.closed:
                 raise
             raise errors.ClientClosed(
                 f"the client of {self.server} was closed during {call}; whether it was carried out is not known"

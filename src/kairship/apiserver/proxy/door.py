@@ -40,7 +40,7 @@ class Door:
             require_same_page(caller, envelope.csrf)
         headers.require_oneself(request.headers)
         headers.require_own_page(request.headers)
-        pairs = parse_qsl(query, keep_blank_values=True)
+        pairs = parse_qsl(query, keep_blank_values=True) if query else []
         # The first of several is the one that API servers look at.
         parameters = dict(reversed(pairs))
         wanted = asked(request.method, target.path, parameters)

@@ -24,7 +24,13 @@ class Figures:
             registry=registry,
         )
 
+        self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
     def count(self, verb: str, source: str, status: int, seconds: float) -> None:
         verb = verb if verb in _VERBS else "other"
-        self._requests.labels(verb, source, str(status)).inc()
-        self._seconds.labels(verb, source).observe(seconds)
+        found = self._found.get((verb, source, status))
+        if found is None:
+            requests = self._requests.labels(verb, source, str(status))
+            found = self._found[verb, source, status] = requests, self._seconds.labels(verb, source)
+        found[0].inc()
+        found[1].observe(seconds)

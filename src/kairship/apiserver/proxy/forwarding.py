@@ -5,9 +5,10 @@ short replies to writes, until they are noted. Redirects are not followed and no
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.proxy import headers, replies
@@ -16,7 +17,7 @@ from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.sending import Sender, chained, gathered
 from kairship.apiserver.proxy.silence import Silences
-from kairship.kube import Client
+from kairship.kube import Client, Stream
 from kairship.rpc.errors import Unavailable
 
 _LARGEST = 8 << 20
@@ -63,32 +64,34 @@ class Forwarding:
                 place.said(upstream.status, time.monotonic() - asked_at)
                 if 300 <= upstream.status < 400 and upstream.status != 304:
                     raise Unavailable("the cluster behind this answered with a redirect, which is not followed")
-                response = web.StreamResponse(status=upstream.status, headers=headers.coming_back(upstream.headers))
-                replies.mark(response, passing.envelope.request_id)
                 pieces = upstream.chunks(inactivity_timeout=passing.longest_silence)
                 if noted and upstream.status < 300:
-                    return await self._note(passing, upstream.headers, response, pieces, begun)
+                    return await self._note(passing, upstream, pieces, begun)
                 if begun is not None:
                     await begun.on_disk()
+                response = web.StreamResponse(status=upstream.status, headers=_marked(passing, upstream))
                 return await self._sender.send(passing.request, response, pieces)
 
     async def _note(
-        self,
-        passing: Passing,
-        said: Mapping[str, str],
-        response: web.StreamResponse,
-        pieces: AsyncGenerator[bytes],
-        begun: Begun | None,
+        self, passing: Passing, upstream: Stream, pieces: AsyncGenerator[bytes], begun: Begun | None
     ) -> web.StreamResponse:
         """Writers are answered when what they wrote is noted, so that they read it next."""
         held, size = await gathered(pieces, _LARGEST + 1)
         is_whole = size <= _LARGEST
-        is_json = said.get("Content-Type", "").startswith("application/json")
+        is_json = upstream.headers.get("Content-Type", "").startswith("application/json")
+        back = _marked(passing, upstream)
         if not await self._writes.note(passing, b"".join(held) if is_whole and is_json else None):
-            response.headers.add("Warning", replies.NOT_NOTED)
+            back.add("Warning", replies.NOT_NOTED)
         if begun is not None:
             await begun.on_disk()
         if size <= _AT_ONCE:
-            whole = web.Response(status=response.status, headers=response.headers, body=b"".join(held))
+            whole = web.Response(status=upstream.status, headers=back, body=b"".join(held))
             return await self._sender.send_whole(passing.request, whole)
+        response = web.StreamResponse(status=upstream.status, headers=back)
         return await self._sender.send(passing.request, response, chained(held, pieces))
+
+
+def _marked(passing: Passing, upstream: Stream) -> CIMultiDict[str]:
+    back = headers.coming_back(upstream.headers)
+    replies.mark(back, passing.envelope.request_id)
+    return back

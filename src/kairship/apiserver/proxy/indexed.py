@@ -20,7 +20,7 @@ from kairship.apiserver.proxy.place import Place
 from kairship.apiserver.services.resources.index_reader import Collected, collected_as
 from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest, kind_name
 from kairship.index.accept import Format, wanted
-from kairship.index.opening import IndexAccess
+from kairship.index.opening import IndexAccess, Opened
 from kairship.kube import Client, kinds
 
 _FRESH = frozenset({"no-cache", "no-store", "max-age=0"})
@@ -56,12 +56,27 @@ class IndexedReads:
         asked = passing.asked
         return isinstance(asked, Asked) and asked.reads and _is_for_the_index(passing)
 
+    async def single(self, passing: Passing, connect: Callable[[], Client]) -> Answer:
+        """As `answer`, for one object: it is whole, and needs no context."""
+        opened, asked, place = await self._found(passing)
+        reply = await opened.reads.single(await self._request(passing, asked, place, connect))
+        return Answer(status=reply.status, headers=reply.headers, body=reply.body, whole=reply.whole)
+
     @asynccontextmanager
     async def answer(self, passing: Passing, connect: Callable[[], Client]) -> AsyncIterator[Answer]:
         """For what it `concerns`. Raises `PassThrough` at its beginning.
 
         `connect` gives the client of the instance, as the caller.
         """
+        opened, asked, place = await self._found(passing)
+        if asked.watches:
+            async with self._watch(passing, place, opened.splicer, connect) as answer:
+                yield answer
+            return
+        async with opened.reads.answer(await self._request(passing, asked, place, connect)) as reply:
+            yield Answer(status=reply.status, headers=reply.headers, body=reply.body, whole=reply.whole)
+
+    async def _found(self, passing: Passing) -> tuple[Opened, Asked, Place]:
         asked = passing.asked
         if not isinstance(asked, Asked):
             raise PassThrough("not for the index")
@@ -70,12 +85,13 @@ class IndexedReads:
             raise PassThrough("there is no index")
         place = await self._place(passing, asked, opened.current)
         await self._require_same_inside(passing, asked, place)
-        if asked.watches:
-            async with self._watch(passing, place, opened.splicer, connect) as answer:
-                yield answer
-            return
+        return opened, asked, place
+
+    async def _request(
+        self, passing: Passing, asked: Asked, place: Place, connect: Callable[[], Client]
+    ) -> ReadRequest:
         accept = passing.request.headers.get("Accept", "")
-        request = ReadRequest(
+        return ReadRequest(
             place.cluster,
             place.resource,
             passing.parameters,
@@ -85,8 +101,6 @@ class IndexedReads:
             accept=accept,
             layout=await self._columns.layout(place, connect) if wanted(accept) is Format.TABLE else None,
         )
-        async with opened.reads.answer(request) as reply:
-            yield Answer(status=reply.status, headers=reply.headers, body=reply.body, whole=reply.whole)
 
     @asynccontextmanager
     async def _watch(

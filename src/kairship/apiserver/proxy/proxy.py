@@ -15,11 +15,12 @@ from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.proxy import replies
+from kairship.apiserver.proxy.asking import Asked
 from kairship.apiserver.proxy.auditing import Begun, ProxyAudit
 from kairship.apiserver.proxy.door import Door, Vouching
 from kairship.apiserver.proxy.figures import Figures
 from kairship.apiserver.proxy.forwarding import Forwarding
-from kairship.apiserver.proxy.indexed import IndexedReads
+from kairship.apiserver.proxy.indexed import Answer, IndexedReads
 from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.rights import ProxyRights
@@ -151,14 +152,20 @@ class Proxy:
 
     async def _from_index(self, passing: Passing) -> web.StreamResponse:
         """Raises `PassThrough` before anything is sent."""
-        request = passing.request
+        asked = passing.asked
+        if isinstance(asked, Asked) and asked.is_about_one:
+            return await self._send(passing, await self._reads.single(passing, lambda: self._client(passing)))
         async with self._reads.answer(passing, lambda: self._client(passing)) as answer:
-            if answer.whole is not None and not compresses(request, len(answer.whole)):
-                whole = replies.whole_of_index(answer, passing.envelope.request_id)
-                return await self._sender.send_whole(request, whole)
-            response = replies.of_index(answer, passing.envelope.request_id)
-            send = self._sender.send if passing.lasts else self._sender.send_list
-            return await send(request, response, answer.body)
+            return await self._send(passing, answer)
+
+    async def _send(self, passing: Passing, answer: Answer) -> web.StreamResponse:
+        request = passing.request
+        if answer.whole is not None and not compresses(request, len(answer.whole)):
+            whole = replies.whole_of_index(answer, passing.envelope.request_id)
+            return await self._sender.send_whole(request, whole)
+        response = replies.of_index(answer, passing.envelope.request_id)
+        send = self._sender.send if passing.lasts else self._sender.send_list
+        return await send(request, response, answer.body)
 
     def _client(self, passing: Passing) -> Client:
         return self._instances.instance(passing.target.instance).impersonating(passing.admitted.identity)

@@ -1,6 +1,6 @@
 """Replies of the proxy: where they come from is written on them, and errors are in the words of Kubernetes."""
 
-from typing import TypeVar
+from collections.abc import MutableMapping
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -12,40 +12,37 @@ from kairship.index import statuses as statuses_of_lists
 from kairship.kube import Refused
 from kairship.rpc.errors import ApiError, Unavailable
 
-R = TypeVar("R", bound=web.StreamResponse)
-
 SOURCE = "X-Kairship-Source"
 INSTANCE = "instance"
 INDEX = "index"
 NOT_NOTED = f'299 kairship "{index.NOT_NOTED}"'
 
 
-def mark(response: web.StreamResponse, request_id: str, source: str = INSTANCE) -> None:
-    response.headers[SOURCE] = source
-    response.headers["X-Request-Id"] = request_id
-    response.headers["X-Content-Type-Options"] = "nosniff"
+def mark(headers: MutableMapping[str, str], request_id: str, source: str = INSTANCE) -> None:
+    headers[SOURCE] = source
+    headers["X-Request-Id"] = request_id
+    headers["X-Content-Type-Options"] = "nosniff"
 
 
 def of_index(answer: Answer, request_id: str) -> web.StreamResponse:
-    return _from_there(web.StreamResponse(status=answer.status, headers=answer.headers), answer, request_id)
+    return web.StreamResponse(status=answer.status, headers=_from_there(answer, request_id))
 
 
 def whole_of_index(answer: Answer, request_id: str) -> web.Response:
-    response = web.Response(status=answer.status, headers=answer.headers, body=answer.whole)
-    return _from_there(response, answer, request_id)
+    return web.Response(status=answer.status, headers=_from_there(answer, request_id), body=answer.whole)
 
 
-def _from_there(response: R, answer: Answer, request_id: str) -> R:
-    response.headers["Cache-Control"] = "no-cache, private"
-    mark(response, request_id, INDEX if answer.from_index else INSTANCE)
-    return response
+def _from_there(answer: Answer, request_id: str) -> dict[str, str]:
+    back = {**answer.headers, "Cache-Control": "no-cache, private"}
+    mark(back, request_id, INDEX if answer.from_index else INSTANCE)
+    return back
 
 
 def expired(request_id: str) -> web.StreamResponse:
     """To a page of the index that has to come from the instance, which does not know where the last one ended."""
     body = statuses_of_lists.expired("the list cannot be continued from where it was begun: begin again")
     response = web.Response(status=410, body=body, content_type="application/json")
-    mark(response, request_id, INDEX)
+    mark(response.headers, request_id, INDEX)
     return response
 
 
@@ -71,7 +68,7 @@ def refused_upgrade(answer: Refused, request_id: str) -> web.Response:
     back = headers.coming_back(CIMultiDict(answer.headers))
     back.popall("Content-Length", None)
     response = web.Response(body=answer.body, status=answer.status, headers=back)
-    mark(response, request_id)
+    mark(response.headers, request_id)
     return response
 
 

@@ -17,6 +17,8 @@ from isal import isal_zlib
 from kairship.apiserver.limits import Limits
 
 _WORTH_COMPRESSING = 128 * 1024
+_TAKEN_AT_ONCE = 32 * 1024
+"""Bytes that a connection takes without waiting for whoever reads them."""
 _FAST = 1
 _GZIP = 31
 
@@ -41,8 +43,11 @@ class Sender:
         """Head and body in one piece, and before anything else is done about the request."""
         with _whole_or_broken_off(request):
             await response.prepare(request)
-            async with asyncio.timeout(self._stalled):
+            if _is_taken_at_once(request, response.content_length or 0):
                 await response.write_eof()
+            else:
+                async with asyncio.timeout(self._stalled):
+                    await response.write_eof()
         return response
 
     async def send_list(
@@ -69,6 +74,12 @@ def _whole_or_broken_off(request: web.BaseRequest) -> Iterator[None]:
         if request.transport is not None:
             request.transport.abort()
         raise
+
+
+def _is_taken_at_once(request: web.BaseRequest, size: int) -> bool:
+    """Whether nobody can keep it waiting: what was sent before is on its way, and this finds room."""
+    transport = request.transport
+    return size < _TAKEN_AT_ONCE and transport is not None and not transport.get_write_buffer_size()
 
 
 def compresses(request: web.BaseRequest, size: int) -> bool:

@@ -4,8 +4,9 @@ Streams are ended by us when their caller loses the right to them: the instance 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 
 from kairship.apiserver.admission import RETRY_AFTER, Admission, CallerId
 from kairship.apiserver.limits import Limits
@@ -25,27 +26,46 @@ class Turns:
 
     def taken(self, passing: Passing) -> AbstractAsyncContextManager[None]:
         """Entered when the request may be served. Raises `ResourceExhausted` with a time to come back."""
-        return self._stream(passing) if passing.lasts or passing.upgrades else self._turn(passing)
+        if passing.lasts or passing.upgrades:
+            caller = passing.caller
+            return self._streams.opened(
+                CallerId(caller.id), self._objection(passing), credential=caller.session or caller.token
+            )
+        return _Turn(passing, self._admission, self._limits)
 
-    @asynccontextmanager
-    async def _turn(self, passing: Passing) -> AsyncIterator[None]:
-        caller, place = CallerId(passing.caller.id), passing.place
-        width = self._limits.wide if passing.is_wide else 1
+
+class _Turn:
+    """One request's. Written out, because every read has one: a generator takes longer than all that is in it."""
+
+    __slots__ = ("_admission", "_caller", "_limits", "_place", "_reply", "_width")
+
+    def __init__(self, passing: Passing, admission: Admission, limits: Limits) -> None:
+        self._caller, self._place = CallerId(passing.caller.id), passing.place
+        self._width = limits.wide if passing.is_wide else 1
+        self._admission = admission
+        self._limits = limits
+        self._reply: asyncio.Timeout | None = None
+
+    async def __aenter__(self) -> None:
+        if not self._admission.enters_at_once(self._caller, self._place, width=self._width):
+            await self._wait()
+        self._reply = await asyncio.timeout(self._limits.reply_seconds).__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._reply is not None:
+                await self._reply.__aexit__(kind, error, trace)
+        finally:
+            self._admission.leave(self._caller, self._place, width=self._width)
+
+    async def _wait(self) -> None:
         try:
             async with asyncio.timeout(self._limits.turn_seconds):
-                await self._admission.enter(caller, place, width=width)
+                await self._admission.enter(self._caller, self._place, width=self._width)
         except TimeoutError:
             raise ResourceExhausted(
-                f"too much is asked of {place} at this moment; send fewer requests at a time", retry_after=RETRY_AFTER
+                f"too much is asked of {self._place} at this moment; send fewer requests at a time",
+                retry_after=RETRY_AFTER,
             ) from None
-        try:
-            async with asyncio.timeout(self._limits.reply_seconds):
-                yield
-        finally:
-            self._admission.leave(caller, place, width=width)
-
-    def _stream(self, passing: Passing) -> AbstractAsyncContextManager[None]:
-        caller = passing.caller
-        return self._streams.opened(
-            CallerId(caller.id), self._objection(passing), credential=caller.session or caller.token
-        )

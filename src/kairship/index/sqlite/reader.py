@@ -8,6 +8,7 @@ import asyncio
 import heapq
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,9 +48,12 @@ class SqliteIndex:
             yield SqliteSnapshot(db, cluster, self._briefly)
 
     async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
-        async with self._connection(cluster) as db:
+        file, db = await self._borrowed(cluster)
+        try:
             with typed_errors():
-                found = await self._briefly.run(db, lambda: point_read(db, kind, key))
+                found = await self._briefly.run(db, partial(point_read, db, kind, key))
+        finally:
+            self._give_back(cluster, file, db)
         return as_point(cluster, kind, key, found)
 
     async def page(self, plan: Plan) -> list[Row]:
@@ -130,13 +134,18 @@ class SqliteIndex:
             return None
         return connections.pop() if connections else None
 
-    @asynccontextmanager
-    async def _connection(self, cluster: str) -> AsyncIterator[apsw.Connection]:
+    async def _borrowed(self, cluster: str) -> tuple[Path, apsw.Connection]:
+        """To be given back."""
         file = self._pointers.current(cluster)
         db = self._take(cluster, file)
         if db is None:
             with typed_errors():
                 db = await in_thread(lambda: _connect(file))
+        return file, db
+
+    @asynccontextmanager
+    async def _connection(self, cluster: str) -> AsyncIterator[apsw.Connection]:
+        file, db = await self._borrowed(cluster)
         try:
             yield db
         finally:
