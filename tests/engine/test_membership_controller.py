@@ -22,6 +22,7 @@ from support.waiting import PATIENCE, eventually
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
 from kairship.controllers.membership import attention, leaving
 from kairship.controlplane import karmada
+from kairship.instances.membership import ANNOUNCED
 from kairship.kube import Client, Forbidden, NotFound, Object, Resource, kinds
 from kairship.resources import (
     Instance,
@@ -126,6 +127,11 @@ async def test_a_membership_waits_for_its_cluster_and_joins(instance: ManagedIns
     status = (await member.membership(client)).status
     assert status.karmada_cluster_uid == found["metadata"]["uid"]
     assert status.joined_at is not None
+
+    async def announced() -> bool:
+        return ANNOUNCED in (await known(instance, member.name))["metadata"]["labels"]
+
+    await eventually(announced, "the scheduler hearing of it once it can be used")
 
 
 async def test_changes_follow_and_what_others_change_is_undone(

@@ -67,11 +67,12 @@ class Attention:
             page = await karmada.list(
                 kinds.WORKS, namespace=membership.execution_namespace(name), limit=_SEEN, as_type=OwnWork
             )
+            if any(work.is_applied for work in page.items):
+                await membership.announce(karmada, name)
+                self._written[name] = uid
+                return None
         except KubeError as error:
             raise RetryableError(str(error)) from error
-        if any(work.is_applied for work in page.items):
-            self._written[name] = uid
-            return None
         seconds = min(report.since(_READY, "True"), report.since(MembershipCondition.JOINED, "True"))
         if not page.items and seconds >= _WITHIN:
             return None  # a Karmada that places nothing by itself

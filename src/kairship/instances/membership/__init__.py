@@ -8,12 +8,13 @@ its Works are dealt with, `leaving` undoes all of it.
 
 from kairship.instances.membership.account import NAMESPACE, USED_BY, earlier_tokens, identity, is_used_by, secret_names
 from kairship.instances.membership.editions import RENEWED, edition_of, renewed_label
-from kairship.instances.membership.joining import Join, Joined, JoinRefused, StillLeaving, join
+from kairship.instances.membership.joining import ANNOUNCED, Join, Joined, JoinRefused, StillLeaving, announce, join
 from kairship.instances.membership.leaving import clean, depart, disarm
 from kairship.instances.membership.taints import Taint
 from kairship.instances.membership.works import execution_namespace, shown_again
 
 __all__ = [
+    "ANNOUNCED",
     "NAMESPACE",
     "RENEWED",
     "USED_BY",
@@ -22,6 +23,7 @@ __all__ = [
     "Joined",
     "StillLeaving",
     "Taint",
+    "announce",
     "clean",
     "depart",
     "disarm",

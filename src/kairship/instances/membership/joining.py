@@ -16,7 +16,10 @@ from kairship.instances.membership import account
 from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, identity
 from kairship.instances.membership.manifests import FIELD_MANAGER, Manifest, apply, manifest
 from kairship.instances.membership.taints import Taint, tainted_from_the_start, write_taints
-from kairship.kube import AlreadyExists, Client, Connection, Object, kinds
+from kairship.kube import AlreadyExists, Client, Connection, NotFound, Object, kinds
+
+ANNOUNCED = "kairship.io/announced"
+_ANNOUNCING = "kairship-announcing"
 
 
 class JoinRefused(Exception):  # noqa: N818 -- says what is the case
@@ -76,6 +79,18 @@ async def join(*, instance: Client, member: Client, reached_at: Connection, want
     await _store(instance, secrets, owner=cluster)
     await write_taints(instance, wanted.name, wanted.taints)
     return Joined(uid=cluster["metadata"]["uid"])
+
+
+async def announce(instance: Client, name: str) -> None:
+    """Change the Cluster, now that it can be used.
+
+    Karmada's scheduler looks for what could be placed in a cluster when that changes, and not when it comes. It does
+    change when it becomes ready, but whoever lost contact in that moment only sees it come.
+    """
+    with suppress(NotFound):
+        await instance.patch(
+            kinds.CLUSTERS, name, {"metadata": {"labels": {ANNOUNCED: "true"}}}, field_manager=_ANNOUNCING
+        )
 
 
 async def _admitted(instance: Client, name: str, its_identity: str) -> Object | None:
