@@ -1,10 +1,12 @@
 """What people do is on the disk before it is done, and arrives once, whoever dies in between."""
 
 import asyncio
+import itertools
 import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -259,6 +261,7 @@ async def test_a_slow_disk_is_waited_for_beside_the_event_loop(
     async with working(tmp_path, trail) as worker:
         await worker.spool.write(b"first\n")
         monkeypatch.setattr(spool, "_SLOW", -1.0)
+        monkeypatch.setattr(spool, "waits", partial(next, itertools.count()))
         await (await worker.spool.begin(b"slow\n"))
         disk = HeldDisk(monkeypatch)
         beginning = asyncio.create_task(worker.spool.begin(b"patient\n"))

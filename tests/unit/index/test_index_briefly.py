@@ -10,9 +10,9 @@ from kairship.index.sqlite.briefly import Briefly
 class Machine:
     """A clock and a disk that stand still until a read uses them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, closely: bool = False) -> None:
         self.now, self.reads = 100.0, 7
-        self.briefly = Briefly(clock=lambda: self.now, disk_use=lambda: self.reads)
+        self.briefly = Briefly(clock=lambda: self.now, disk_use=lambda: self.reads, closely=closely)
         self._db = apsw.Connection(":memory:")
 
     async def on_loop(self, *, seconds: float = 0.0, reads: int = 0) -> bool:
@@ -42,3 +42,13 @@ async def test_a_busy_processor_does_not() -> None:
     assert await machine.on_loop(seconds=0.5)
     assert await machine.on_loop(seconds=0.001, reads=3)
     assert await machine.on_loop()
+
+
+async def test_what_others_use_of_the_disk_counts_only_where_nobody_looks_closely() -> None:
+    for closely in (False, True):
+        machine = Machine(closely=closely)
+        machine.reads += 5
+        assert await machine.on_loop(seconds=0.5)
+        assert await machine.on_loop() is closely
+    assert await machine.on_loop(seconds=0.5, reads=1)
+    assert not await machine.on_loop()

@@ -21,6 +21,7 @@ from pathlib import Path
 import structlog
 
 from kairship.apiserver.audit.segment import Segment
+from kairship.process.waits import waits
 
 LARGEST_SEGMENT = 4 << 20
 _SOON = 1.0
@@ -115,11 +116,12 @@ class Spool:
     def _append(self, lines: bytes) -> None:
         """On the event loop: it is a copy into the memory of the system, as every line of a log is.
 
-        When one of them took long, the disk is in trouble, and for a while everybody waits for a thread instead.
+        When one of them had to wait for long, the disk is in trouble, and for a while everybody waits for a thread
+        instead.
         """
         if self._segment is None:
             raise SpoolError("there is no file")
-        began = time.monotonic()
+        began, waited = time.monotonic(), waits()
         try:
             self._segment.append(lines)
         except OSError as error:
@@ -127,7 +129,7 @@ class Spool:
             self._retire()
             raise SpoolError(error.strerror) from None
         self._unflushed = True
-        if (ended := time.monotonic()) - began > _SLOW:
+        if (ended := time.monotonic()) - began > _SLOW and waits() != waited:
             self._prompt_from = ended + _PAUSE
 
     async def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:

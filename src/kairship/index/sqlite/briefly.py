@@ -6,7 +6,6 @@ reads go to threads for a while. One that was slow because the processor was bus
 Nobody waits for a lock here: that, too, is left to a thread.
 """
 
-import resource
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,41 +13,43 @@ from typing import TypeVar
 import apsw
 
 from kairship.index.sqlite.threads import in_thread
+from kairship.process.waits import disk_reads, waits
 
 T = TypeVar("T")
 
 _SLOW = 0.005
 _PAUSE = 2.0
 BUSY_MS = 2000
-_THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
-
-
-def disk_reads() -> int:
-    """How often the disk was asked so far: for this thread where the system tells, otherwise for the process."""
-    used = resource.getrusage(_THIS_THREAD)
-    return used.ru_inblock + used.ru_majflt
-
-
-def disk_writes() -> int:
-    """How much was left to be written to disk so far; whoever leaves more than it takes is made to wait."""
-    return resource.getrusage(_THIS_THREAD).ru_oublock
 
 
 class Briefly:
     """Of all connections of a process. Connections are made so that they wait for no lock."""
 
     def __init__(
-        self, clock: Callable[[], float] = time.perf_counter, disk_use: Callable[[], int] = disk_reads
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        disk_use: Callable[[], int] = disk_reads,
+        *,
+        closely: bool = False,
     ) -> None:
+        """`closely` if other things than these change `disk_use` as well: then it is looked at before each."""
         self._clock = clock
         self._disk_use = disk_use
+        self._closely = closely
         self._used = disk_use()
         self._not_before = 0.0
+
+    @classmethod
+    def for_writes(cls) -> "Briefly":
+        """Which ask the disk for nothing, and wait if it is behind."""
+        return cls(disk_use=waits, closely=True)
 
     async def run(self, db: apsw.Connection, work: Callable[[], T]) -> T:
         began = self._clock()
         if began < self._not_before:
             return await patiently(db, work)
+        if self._closely:
+            self._used = self._disk_use()
         try:
             return work()
         except apsw.BusyError:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from kairship.index.sqlite.briefly import Briefly, disk_writes
+from kairship.index.sqlite.briefly import Briefly
 from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import rows
 from kairship.index.store import BrokenIndexError
@@ -48,7 +48,7 @@ class SqliteWriteLog:
             # Not begun anew: those who have it open would not learn what is written from now on.
             raise BrokenIndexError(f"{root / _FILE} cannot be used ({error}): stop the plane and delete it") from error
         self._turn = asyncio.Lock()
-        self._briefly = Briefly(disk_use=disk_writes)
+        self._briefly = Briefly.for_writes()
         self._tidied = clock()
 
     async def note(self, caller: str, written: Written) -> None:
