@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -131,6 +132,9 @@ class Lane:
                 member.has_workload = None
         for path, _ in reversed(PLACED):
             await self.admin.ask("DELETE", f"{self.path}/proxy/{path}/{WORKLOAD}", patient_with=_INSIDE_NOT_YET - {404})
+        # Karmada has finalizers in them, and until it has come to those the names are taken.
+        for path, _ in PLACED:
+            await until(partial(self._is_removed, path), "the names of the workload and its policy being free")
         self.placed = False
 
     async def register(self, member: Member) -> None:
@@ -251,6 +255,9 @@ class Lane:
             await until(gone, f"{member.name} having left")
         except NotDoneError as error:
             raise NotDoneError(f"{error}: {said}") from None
+
+    async def _is_removed(self, path: str) -> bool:
+        return await self.admin.status(f"{self.path}/proxy/{path}/{WORKLOAD}") == 404
 
     async def _arrived(self, member: Member) -> bool:
         async with member.cluster.client() as client:
