@@ -23,9 +23,10 @@ Start = Callable[[Path], Awaitable[SupervisorClient]]
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Start]:
-    """Starts supervisors, and stops them after the test."""
-    started = []
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts supervisors, and stops them after the test: before their folders are removed, by which they are found."""
+    started: list[Path] = []
+    assert tmp_path.exists()
 
     async def start(data_dir: Path) -> SupervisorClient:
         started.append(data_dir)
