@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, suppress
 from math import inf
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +22,8 @@ from support.waiting import PATIENCE, eventually
 
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
 from kairship.controllers.membership import attention, leaving
+from kairship.controllers.membership.joining import Joining
+from kairship.controllers.membership.report import Report
 from kairship.controlplane import karmada
 from kairship.instances.membership import ANNOUNCED
 from kairship.kube import Client, Forbidden, NotFound, Object, Resource, kinds
@@ -368,6 +371,34 @@ async def test_a_new_address_reaches_karmada_and_a_broken_credential_changes_not
             return found["spec"]["apiEndpoint"] == member.connection.server and current == MembershipReason.CURRENT
 
         await eventually(back, "the old address")
+
+
+async def test_a_credential_that_changes_in_the_course_of_a_round_is_not_overlooked(
+    instance: ManagedInstance, member: MemberCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = instance.client
+    tokens = await token_secrets(member)
+    go_over = Joining._go_over
+    changed = asyncio.Event()
+
+    async def changed_meanwhile(self: Joining, report: Report, *rest: Any) -> bool:
+        done = await go_over(self, report, *rest)
+        if report.membership.metadata.name == member.name and not changed.is_set():
+            changed.set()
+            registered = self._cluster.clusters.store.get(member.name)
+            before = self._secret_of(registered)
+            await member.open(client, await member.another_credential())
+
+            async def is_known() -> bool:
+                return self._secret_of(registered) != before
+
+            await eventually(is_known, "the controller hearing of the change")
+        return done
+
+    monkeypatch.setattr(Joining, "_go_over", changed_meanwhile)
+    await member.register(client, labels={"stage": "three"})
+    await eventually(lambda: rotated(instance, member, tokens), "new tokens, and none of the old")
+    assert changed.is_set()
 
 
 async def estimated(instance: ManagedInstance, member: MemberCluster, *, wanted: bool) -> None:

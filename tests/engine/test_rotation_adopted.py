@@ -6,7 +6,6 @@ ones do: by that it is seen that another process has taken over. One that elects
 
 import asyncio
 import base64
-import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import msgspec
@@ -18,8 +17,7 @@ from support.waiting import eventually
 
 from kairship.controllers.global_cluster import MEMBERSHIP
 from kairship.controlplane import ControlPlane, PlaneKind, karmada
-from kairship.instances.account_tokens import issue_token
-from kairship.kube import Client, Connection, Unauthorized, kinds
+from kairship.kube import Client, Unauthorized, kinds
 from kairship.resources import NAMESPACE, Condition, InstanceCondition, MembershipCondition, find_condition
 
 CONTROLLER_MANAGER = karmada.CONTROLLER_MANAGER
@@ -63,18 +61,6 @@ async def adopted(managed: ManagedInstance, foreign: OwnInstance) -> AsyncIterat
         yield managed
 
 
-async def another_credential(member: MemberCluster) -> Connection:
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    async with member.client() as client:
-        await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-        subjects = [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]
-        binding = {"metadata": {"name": name}, "roleRef": role, "subjects": subjects}
-        await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
-        issued = await issue_token(client, namespace="default", account=name, seconds=3600, timeout=10.0)
-    return msgspec.structs.replace(member.connection, client_cert=None, client_key=None, token=issued.token)
-
-
 async def token_of_karmada(adopted: ManagedInstance, member: MemberCluster) -> str:
     async with await adopted.inside() as inside:
         secret = await inside.get(kinds.SECRETS, member.name, namespace="karmada-cluster")
@@ -106,7 +92,7 @@ async def test_both_tokens_are_valid_until_the_owner_has_restarted_what_holds_th
     await member.until_joined(client)
     old = await token_of_karmada(adopted, member)
 
-    await member.open(client, await another_credential(member))
+    await member.open(client, await member.another_credential())
 
     async def required() -> bool:
         found = await restart_required(adopted, member)
@@ -138,7 +124,7 @@ async def test_both_tokens_are_valid_until_the_owner_has_restarted_what_holds_th
     async with await adopted.inside() as inside:
         await inside.delete(kinds.LEASES, CONTROLLER_MANAGER, namespace="karmada-system")
     old = new
-    await member.open(client, await another_credential(member))
+    await member.open(client, await member.another_credential())
     await eventually(required, "the wish for another restart")
     found = await restart_required(adopted, member)
     assert found is not None

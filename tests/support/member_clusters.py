@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from kairship.controllers.global_cluster import CLUSTER, MEMBERSHIP
 from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.embedded import EmbeddedPlane, clusters
 from kairship.engine import Engine
+from kairship.instances.account_tokens import issue_token
 from kairship.kube import Client, Connection, kinds
 from kairship.resources import NAMESPACE, Membership
 from support.waiting import eventually
@@ -75,6 +78,18 @@ class MemberCluster:
         kubeconfig = connection.to_kubeconfig(name="member").decode()
         secret = {"metadata": {"name": f"cluster-{name or self.name}"}, "stringData": {"kubeconfig": kubeconfig}}
         await world.apply(kinds.SECRETS, secret, field_manager="tests", namespace=NAMESPACE)
+
+    async def another_credential(self) -> Connection:
+        """The token of an account made for it, which may do everything."""
+        name = f"test-{uuid.uuid4().hex[:8]}"
+        async with self.client() as client:
+            await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
+            role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+            subjects = [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]
+            binding = {"metadata": {"name": name}, "roleRef": role, "subjects": subjects}
+            await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+            issued = await issue_token(client, namespace="default", account=name, seconds=3600, timeout=10.0)
+        return msgspec.structs.replace(self.connection, client_cert=None, client_key=None, token=issued.token)
 
     async def join(self, world: Client, instance: str, *, name: str = "", **spec: Any) -> None:
         await world.create(

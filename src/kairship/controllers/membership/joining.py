@@ -108,8 +108,9 @@ class Joining:
             return RetryAfter(_AT_ONCE)
         if not await self._go_over(report, karmada, member, basis):
             return RetryAfter(_WAITING)
-        # The picture shows the result a moment later, and wakes us if it is another than this.
-        self._made[name] = (self._basis(instance, registered, member, inside), self._clock.now())
+        # Made of what we began with, and not of what there is by now: that may have changed in the meantime. What we
+        # have changed ourselves costs a second round, which finds everything done.
+        self._made[name] = (basis, self._clock.now())
         return await self._attention.ensure(report, karmada)
 
     def _instance(self, report: Report, name: str) -> tuple[Inside | None, Client | None]:
