@@ -148,7 +148,12 @@ class EmbeddedPlane:
 
     async def _heal(self, reporter: Reporter) -> None:
         """Start again what would not get well by itself, at least not soon."""
-        sick = [status.name for status in await self.supervisor.status() if self._is_sick(status)]
+        statuses = await self.supervisor.status()
+        sick = [status.name for status in statuses if self._is_sick(status)]
+        trying_again = [status.name for status in statuses if status.state is State.STARTING and status.last_exit]
+        if trying_again:
+            # An attempt that began before may fail of what is no longer so, and would be the last of too many.
+            await self.supervisor.start(*trying_again)
         if sick:
             reporter.doing("repair", f"restarting {', '.join(sick)}")
             await self.supervisor.restart(*sick)

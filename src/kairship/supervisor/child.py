@@ -98,9 +98,12 @@ class Child:
         return True
 
     def start(self) -> None:
+        """Without waiting for the next attempt. One that is under way goes on, and counts as the first."""
         if self.stopped or self._state is State.BACKOFF:
             self.stopped = False
             self._renew()
+        else:
+            self._forgive()
 
     def stop(self) -> None:
         self.stopped = True
@@ -116,9 +119,12 @@ class Child:
 
     def _renew(self) -> None:
         self._generation += 1
+        self._forgive()
+        self._changes.announce()
+
+    def _forgive(self) -> None:
         self._failed_starts = 0
         self._backoff = FIRST_BACKOFF
-        self._changes.announce()
 
     # The facts.
 

@@ -231,6 +231,28 @@ async def test_a_process_that_is_not_ready_in_time_is_started_anew(
     assert (await of(client, "g/a")).last_exit.startswith("not ready within 0.3 s: http://")
 
 
+@pytest.mark.usefixtures("quick_backoff")
+async def test_started_again_in_the_middle_of_an_attempt_it_has_as_many_as_at_first(
+    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path, eventually: Eventually
+) -> None:
+    flag = tmp_path / "flag"
+    await client.put(server_spec("g/a", flag=str(flag), ready_timeout=1.0))
+
+    async def tries_after_too_many_failures() -> bool:
+        now = await of(client, "g/a")
+        return now.restarts >= child.HOPELESS and now.state is State.STARTING
+
+    await eventually(tries_after_too_many_failures)
+    with pytest.raises(NotReady):
+        await client.wait_ready("g/a", timeout=60)
+    await eventually(tries_after_too_many_failures)
+    await client.start("g/a")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.wait_ready("g/a", timeout=60))
+        await asyncio.sleep(0)
+        flag.touch()
+
+
 async def test_stopped_stays_stopped_until_started(client: SupervisorClient, server_spec: MakeSpec) -> None:
     spec = server_spec("g/a")
     await client.put(spec)
