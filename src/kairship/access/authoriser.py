@@ -25,6 +25,11 @@ _TABLE = permissions()
 class Instances(Protocol):
     """Which instances there are."""
 
+    @property
+    def version(self) -> int:
+        """Counts the changes."""
+        ...
+
     def uid(self, name: str) -> str | None: ...
 
     def name(self, uid: str) -> str | None: ...
@@ -34,6 +39,7 @@ class KnownInstances:
     """A directory of instances that somebody fills."""
 
     def __init__(self, uids: Mapping[str, str] | None = None) -> None:
+        self.version = 0
         self._uids: dict[str, str] = {}
         self._names: dict[str, str] = {}
         for name, uid in (uids or {}).items():
@@ -41,12 +47,14 @@ class KnownInstances:
 
     def put(self, name: str, uid: str) -> None:
         self.remove(name)
+        self.version += 1
         self._uids[name] = uid
         self._names[uid] = name
 
     def remove(self, name: str) -> None:
         uid = self._uids.pop(name, None)
         if uid is not None:
+            self.version += 1
             del self._names[uid]
 
     def uid(self, name: str) -> str | None:
@@ -61,6 +69,16 @@ class Authoriser:
         self._holdings = holdings
         self._instances = instances
         self._freshness = freshness
+
+    @property
+    def version(self) -> int:
+        """Another one when anything has changed that decisions rest on, except `is_certain`."""
+        return self._holdings.version + self._instances.version
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether bindings are current enough to decide about everything."""
+        return self._freshness.trusts(delicate=True)
 
     def on_platform(self, caller: Caller, permission: str) -> Verdict:
         return self._decide(caller, permission, _ON_PLATFORM)

@@ -16,6 +16,8 @@ class Holdings:
     """Written by one task, read in the same event loop without waiting."""
 
     def __init__(self) -> None:
+        self.version = 0
+        """Counts the changes."""
         self._bindings: dict[str, Binding] = {}
         self._granted: dict[Place, dict[Subject, frozenset[str]]] = {}
         # What a grant is made of, to make it anew when one of its bindings goes.
@@ -32,6 +34,7 @@ class Holdings:
         place = binding.place
         if place is None:
             return
+        self.version += 1
         self._bindings[binding.name] = binding
         sources = self._sources.setdefault((place, binding.subject), {})
         sources[binding.name] = binding
@@ -41,6 +44,7 @@ class Holdings:
         binding = self._bindings.pop(name, None)
         if binding is None or (place := binding.place) is None:
             return
+        self.version += 1
         sources = self._sources[place, binding.subject]
         del sources[name]
         if sources:

@@ -5,8 +5,7 @@ on their way. Here a connection with a request is left alone until its reply is 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -45,14 +44,13 @@ class Connection(web.RequestHandler):
         self._silence.cancel()
         super().connection_lost(exc)
 
-    @contextmanager
-    def busy(self) -> Iterator[None]:
+    def begin_request(self) -> None:
+        """Until it ends, the connection is not closed."""
         self._silence.cancel()
         self._busy = True
-        try:
-            yield
-        finally:
-            self._busy = False
+
+    def end_request(self) -> None:
+        self._busy = False
 
     def close(self) -> None:
         if not self._busy:
@@ -127,15 +125,17 @@ class HttpServer(web.Server):
                 await self._quiet.wait()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        assert isinstance(request.protocol, Connection)  # noqa: S101 - we make them
+        connection = request.protocol
+        assert isinstance(connection, Connection)  # noqa: S101 - we make them
         self._running += 1
+        connection.begin_request()
         try:
-            with request.protocol.busy():
-                response = await self._handle(request)
+            response = await self._handle(request)
             if self._closing:
                 response.force_close()
             return response
         finally:
+            connection.end_request()
             self._running -= 1
             if self._closing and not self._running:
                 self._quiet.set()

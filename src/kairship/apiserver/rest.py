@@ -21,7 +21,7 @@ from kairship.apiserver.downloads import FileStream
 from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.proxy import Proxy
 from kairship.apiserver.proxy.replies import refusal
-from kairship.apiserver.proxy.target import target_by_name, target_of
+from kairship.apiserver.proxy.request_line import line_of
 from kairship.apiserver.replies import error_response, outcome_response
 from kairship.apiserver.routing import Match, Mismatch, Router
 from kairship.apiserver.server_sent_events import EventStream
@@ -60,19 +60,18 @@ class Rest:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
         envelope = browser_sessions.envelope_of(request, self._origins)
-        # A proxy may write the whole address into the request line.
-        target = request.raw_path if request.raw_path.startswith("/") else request.rel_url.raw_path_qs
-        path, _, query = target.partition("?")
+        address = request.raw_path
+        if not address.startswith("/"):  # a proxy may write the whole of it into the request line
+            address = request.rel_url.raw_path_qs
         if self._proxy is not None:
+            asked_for, host = name_asked_for(request.transport), request.headers.get("Host", "")
             try:
-                asked_for, host = name_asked_for(request.transport), request.headers.get("Host", "")
-                proxied = target_by_name(asked_for, host, path) or target_of(path)
-                if proxied is not None:
-                    browser_sessions.refuse_secrets(query)
+                line = line_of(request.method, address, asked_for=asked_for, host=host)
             except ApiError as error:
                 return refusal(error, envelope.request_id)
-            if proxied is not None:
-                return await self._proxy.handle(request, proxied, query, envelope)
+            if line is not None:
+                return await self._proxy.handle(request, line, envelope)
+        path, _, query = address.partition("?")
         try:
             browser_sessions.refuse_secrets(query)
             match = self._router.find(request.method, path)

@@ -113,7 +113,7 @@ class KubernetesReads:
             request.resource,
             request.key,
             caller=_waits(request),
-            acceptable=partial(_suits, request),
+            acceptable=partial(_suits, request) if request.parameters else None,
         )
         if row is None:
             return self._reply(404, partition, statuses.not_found(request.resource, request.name or ""))

@@ -9,6 +9,7 @@ Some things never enter: the values of Secrets and the manifests inside Works, o
 """
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -131,6 +132,7 @@ def is_partial(kind: str) -> bool:
     return kind in _KEPT_OF or kind == "events"  # which are kept for a time of our own
 
 
+@lru_cache(maxsize=4096)
 def type_of(resource: Resource) -> bytes:
     """How the JSON of a typed object begins."""
     kind, version = msgspec.json.encode(resource.kind), msgspec.json.encode(resource.api_version)

@@ -55,10 +55,12 @@ class ProxyAudit:
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
 
-    async def before(self, passing: Passing) -> Begun | None:
-        """None if it is not worth remembering. If it raises, nothing is done."""
-        if not _is_remembered(passing.asked):
-            return None
+    def remembers(self, passing: Passing) -> bool:
+        """Whether it is worth remembering."""
+        return _is_remembered(passing.asked)
+
+    async def before(self, passing: Passing) -> Begun:
+        """For what it `remembers`. If it raises, nothing is done."""
         intent = _intent(passing.caller, passing.target, passing.asked, passing.envelope)
         try:
             begun = Begun(intent.id, await self._spool.begin(to_line(intent)))

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from typing import Protocol
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.authorisation import require_same_page
 from kairship.apiserver.proxy import headers
-from kairship.apiserver.proxy.asking import asked
 from kairship.apiserver.proxy.auditing import ProxyAudit
 from kairship.apiserver.proxy.passing import Passing
-from kairship.apiserver.proxy.rights import ProxyRights, is_delicate
-from kairship.apiserver.proxy.target import Target
+from kairship.apiserver.proxy.request_line import RequestLine
+from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import ApiError, Unavailable
 
@@ -33,41 +31,27 @@ class Door:
         self._rights = rights
         self._audit = audit
 
-    async def let_in(self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope) -> Passing:
+    async def let_in(self, request: web.BaseRequest, line: RequestLine, envelope: Envelope) -> Passing:
         """Raises `ApiError`. Refusals are remembered."""
         caller = await self._authenticator.authenticate(envelope)
         if envelope.csrf is not None:
             require_same_page(caller, envelope.csrf)
         headers.require_oneself(request.headers)
         headers.require_own_page(request.headers)
-        pairs = parse_qsl(query, keep_blank_values=True) if query else []
-        # The first of several is the one that API servers look at.
-        parameters = dict(reversed(pairs))
-        wanted = asked(request.method, target.path, parameters)
         try:
-            if objection := self._callers.objection_to(caller, delicate=is_delicate(wanted)):
+            if objection := self._callers.objection_to(caller, delicate=line.is_delicate):
                 raise objection
-            admitted = self._rights.admit(caller, target, wanted)
+            admitted = self._rights.admit(caller, line.target, line.asked)
         except ApiError as error:
-            self._audit.refused(caller, target, wanted, envelope, error.http_status)
+            self._audit.refused(caller, line.target, line.asked, envelope, error.http_status)
             raise
-        return Passing(
-            request=request,
-            target=target,
-            asked=wanted,
-            parameters=parameters,
-            repeats=len(parameters) < len(pairs),
-            query=query,
-            caller=caller,
-            admitted=admitted,
-            envelope=envelope,
-        )
+        return Passing(request, line, caller, admitted, envelope)
 
     def objection(self, passing: Passing) -> Callable[[], ApiError | None]:
         """Why a stream must not go on: what was granted must still be."""
 
         def ask() -> ApiError | None:
-            if objection := self._callers.objection_to(passing.caller, delicate=is_delicate(passing.asked)):
+            if objection := self._callers.objection_to(passing.caller, delicate=passing.line.is_delicate):
                 return objection
             try:
                 now = self._rights.admit(passing.caller, passing.target, passing.asked)

@@ -52,8 +52,8 @@ class Forwarding:
             going["Accept-Encoding"] = "identity"  # what it says has to be read
         asked_at = time.monotonic()
         # A watch that is to begin with what there is may take its time to begin.
-        patience = self._limits.write_seconds if passing.lasts else self._limits.read_seconds
-        with self._silences.listening(passing.place) as place:
+        patience = self._limits.write_seconds if passing.line.lasts else self._limits.read_seconds
+        with self._silences.listening(passing.line.place) as place:
             async with client.stream(
                 passing.request.method,
                 passing.upstream,

@@ -17,8 +17,8 @@ from kairship.apiserver.proxy.columns import Columns
 from kairship.apiserver.proxy.known_kinds import KnownKinds
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.place import Place
-from kairship.apiserver.services.resources.index_reader import Collected, collected_as
-from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest, kind_name
+from kairship.apiserver.services.resources.index_reader import Collected
+from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest, kind_called, kind_name
 from kairship.index.accept import Format, wanted
 from kairship.index.opening import IndexAccess, Opened
 from kairship.kube import Client, kinds
@@ -84,7 +84,8 @@ class IndexedReads:
         if opened is None:
             raise PassThrough("there is no index")
         place = await self._place(passing, asked, opened.current)
-        await self._require_same_inside(passing, asked, place)
+        if passing.admitted.extent is not Extent.WHOLE or is_custom(place.resource.group):
+            await self._require_same_inside(passing, asked, place)
         return opened, asked, place
 
     async def _request(
@@ -126,12 +127,13 @@ class IndexedReads:
     async def _place(self, passing: Passing, asked: Asked, current: Current) -> Place:
         target, about = passing.target, asked.attributes
         instance = self._collected.instance(target.instance)
-        cluster = collected_as(self._collected, target.instance, target.cluster)
+        cluster = instance if target.cluster is None else self._collected.member(target.instance, target.cluster)
         if instance is None or cluster is None:
             raise PassThrough("it is not collected")
-        resource = await self._kinds.find(
-            current.index, cluster, group=about.group, version=asked.version, plural=about.resource
-        )
+        kind = kind_called(about.resource, about.group)
+        resource = self._kinds.remembered(cluster, kind) or await self._kinds.find(current.index, cluster, kind)
+        if resource.version != asked.version:
+            raise PassThrough("the kind is not followed in this version")
         namespace = None if (about.group, about.resource) == ("", "namespaces") else about.namespace or None
         in_its_place = (namespace is not None or not asked.name) if resource.namespaced else namespace is None
         if not in_its_place:
@@ -163,12 +165,14 @@ class IndexedReads:
 
 
 def _is_for_the_index(passing: Passing) -> bool:
-    request = passing.request
-    wanted = {part.strip().lower() for part in request.headers.get("Cache-Control", "").split(",")}
-    if request.method != "GET" or wanted & _FRESH or passing.target.path.endswith("/"):
+    request, line = passing.request, passing.line
+    if request.method != "GET" or request.body_exists or passing.upgrades or line.target.path.endswith("/"):
+        return False
+    wishes = request.headers.get("Cache-Control")
+    if wishes and not _FRESH.isdisjoint(part.strip().lower() for part in wishes.split(",")):
         return False
     # Servers differ in what they make of these.
-    return ";" not in passing.query and not passing.repeats
+    return ";" not in line.query and not line.repeats
 
 
 def _scope(definition: bytes) -> bool:

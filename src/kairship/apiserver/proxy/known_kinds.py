@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kairship.index import BrokenIndexError, Index, NoSuchClusterError, PassThrough, kind_called, kind_name
+from kairship.index import BrokenIndexError, Index, NoSuchClusterError, PassThrough, kind_name
 from kairship.kube import Resource
 
 _REMEMBERED = 10.0
@@ -26,14 +26,18 @@ class KnownKinds:
         self._clock = clock
         self._by_cluster: dict[str, _Known] = {}
 
-    async def find(self, index: Index, cluster: str, *, group: str, version: str, plural: str) -> Resource:
-        """Raises `PassThrough` if the index does not follow it, or follows another version of it."""
+    def remembered(self, cluster: str, kind: str) -> Resource | None:
+        known = self._by_cluster.get(cluster)
+        return None if known is None or known.until < self._clock() else known.kinds.get(kind)
+
+    async def find(self, index: Index, cluster: str, kind: str) -> Resource:
+        """Of one that is not remembered. Raises `PassThrough` if the index does not follow it."""
         known = self._by_cluster.get(cluster)
         if known is None or known.until < self._clock():
             known = await self._look(index, cluster)
-        found = known.kinds.get(kind_called(plural, group))
-        if found is None or found.version != version:
-            raise PassThrough("the kind is not followed in this version")
+        found = known.kinds.get(kind)
+        if found is None:
+            raise PassThrough("the kind is not followed")
         return found
 
     async def _look(self, index: Index, cluster: str) -> _Known:

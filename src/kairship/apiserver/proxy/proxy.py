@@ -15,7 +15,6 @@ from kairship.apiserver.authentication import Authenticator
 from kairship.apiserver.bodies import Bodies
 from kairship.apiserver.limits import Limits
 from kairship.apiserver.proxy import replies
-from kairship.apiserver.proxy.asking import Asked
 from kairship.apiserver.proxy.auditing import Begun, ProxyAudit
 from kairship.apiserver.proxy.door import Door, Vouching
 from kairship.apiserver.proxy.figures import Figures
@@ -23,10 +22,10 @@ from kairship.apiserver.proxy.forwarding import Forwarding
 from kairship.apiserver.proxy.indexed import Answer, IndexedReads
 from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
+from kairship.apiserver.proxy.request_line import RequestLine
 from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.apiserver.proxy.sending import Sender, compresses
 from kairship.apiserver.proxy.silence import PAUSE, Silences
-from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.proxy.terminals import Terminals
 from kairship.apiserver.proxy.turns import Turns
 from kairship.apiserver.services.reach import Reach
@@ -79,15 +78,13 @@ class Proxy:
         self._terminals = Terminals(self._client, silences=silences, limits=limits)
         self._figures = figures
 
-    async def handle(
-        self, request: web.BaseRequest, target: Target, query: str, envelope: Envelope
-    ) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest, line: RequestLine, envelope: Envelope) -> web.StreamResponse:
         """Whatever happens is the reply; nothing is raised but cancellation."""
         started = time.monotonic()
         response: web.StreamResponse | None = None
         passing: Passing | None = None
         try:
-            passing = await self._door.let_in(request, target, query, envelope)
+            passing = await self._door.let_in(request, line, envelope)
             response = await self._audited(passing)
         except ConnectionError:
             response = web.Response(status=499)  # the caller went away, as those who watch do
@@ -98,7 +95,7 @@ class Proxy:
             response = replies.refusal(told, envelope.request_id)
         finally:
             status = response.status if response is not None else 499
-            verb = passing.verb if passing is not None else "other"
+            verb = line.verb if passing is not None else "other"
             seconds = time.monotonic() - started
             source = replies.source_of(response)
             self._figures.count(verb, source, status, seconds)
@@ -107,20 +104,20 @@ class Proxy:
                 request_id=envelope.request_id,
                 caller=passing.caller.id if passing else None,
                 origin=envelope.origin,
-                instance=target.instance,
-                cluster=target.cluster,
+                instance=line.target.instance,
+                cluster=line.target.cluster,
                 method=request.method,
-                path=target.path,
+                path=line.target.path,
                 source=source,
                 status=status,
-                seconds=round(seconds, 6),
+                seconds=int(seconds * 1e6) / 1e6,  # `round` takes ten times as long
             )
         return response
 
     async def _audited(self, passing: Passing) -> web.StreamResponse:
-        begun = await self._audit.before(passing)
-        if begun is None:
+        if not self._audit.remembers(passing):
             return await self._serve(passing, None)
+        begun = await self._audit.before(passing)
         status = 499  # unless it ends otherwise
         try:
             response = await self._serve(passing, begun)
@@ -138,25 +135,36 @@ class Proxy:
         if request.method not in _METHODS:
             return replies.refusal(NotFound("there is no such method"), passing.envelope.request_id, status=405)
         async with self._turns.taken(passing):
-            if passing.upgrades:
-                return await self._terminals.join(passing)
-            async with self._bodies.received(request) as body:
-                if self._reads.concerns(passing):
-                    try:
-                        return await self._from_index(passing)
-                    except PassThrough as reason:
-                        log.debug("passed on", request_id=passing.envelope.request_id, reason=str(reason))
-                if PageTokens.is_ours(passing.parameters.get("continue", "")):
-                    return replies.expired(passing.envelope.request_id)
-                return await self._forwarding.pass_on(passing, body, begun)
+            if passing.line.verb == "get" and self._reads.concerns(passing):
+                # It is there or it is not, which takes no time. What it may wait for all the same has limits.
+                response = await self._single(passing)
+                if response is not None:
+                    return response
+            async with self._turns.limited(passing):
+                if passing.upgrades:
+                    return await self._terminals.join(passing)
+                return await self._at_length(passing, begun)
 
-    async def _from_index(self, passing: Passing) -> web.StreamResponse:
-        """Raises `PassThrough` before anything is sent."""
-        asked = passing.asked
-        if isinstance(asked, Asked) and asked.is_about_one:
-            return await self._send(passing, await self._reads.single(passing, lambda: self._client(passing)))
-        async with self._reads.answer(passing, lambda: self._client(passing)) as answer:
-            return await self._send(passing, answer)
+    async def _single(self, passing: Passing) -> web.StreamResponse | None:
+        """One object from the index. None if the instance has to be asked."""
+        try:
+            answer = await self._reads.single(passing, lambda: self._client(passing))
+        except PassThrough as reason:
+            _note_passed_on(passing, reason)
+            return None
+        return await self._send(passing, answer)
+
+    async def _at_length(self, passing: Passing, begun: Begun | None) -> web.StreamResponse:
+        async with self._bodies.received(passing.request) as body:
+            if passing.line.verb != "get" and self._reads.concerns(passing):
+                try:
+                    async with self._reads.answer(passing, lambda: self._client(passing)) as answer:
+                        return await self._send(passing, answer)
+                except PassThrough as reason:
+                    _note_passed_on(passing, reason)
+            if PageTokens.is_ours(passing.parameters.get("continue", "")):
+                return replies.expired(passing.envelope.request_id)
+            return await self._forwarding.pass_on(passing, body, begun)
 
     async def _send(self, passing: Passing, answer: Answer) -> web.StreamResponse:
         request = passing.request
@@ -164,17 +172,21 @@ class Proxy:
             whole = replies.whole_of_index(answer, passing.envelope.request_id)
             return await self._sender.send_whole(request, whole)
         response = replies.of_index(answer, passing.envelope.request_id)
-        send = self._sender.send if passing.lasts else self._sender.send_list
+        send = self._sender.send if passing.line.lasts else self._sender.send_list
         return await send(request, response, answer.body)
 
     def _client(self, passing: Passing) -> Client:
         return self._instances.instance(passing.target.instance).impersonating(passing.admitted.identity)
 
 
+def _note_passed_on(passing: Passing, reason: PassThrough) -> None:
+    log.debug("passed on", request_id=passing.envelope.request_id, reason=str(reason))
+
+
 def _told(error: Exception, passing: Passing | None, request_id: str) -> ApiError:
     """Clients repeat whatever they are told to come back with: not what may have been done already."""
     told = of_exception(error, request_id=request_id)
-    is_repeatable = passing is None or passing.verb in _REPEATABLE
+    is_repeatable = passing is None or passing.line.verb in _REPEATABLE
     if isinstance(error, TransportError) and not isinstance(error, ConnectFailed) and not is_repeatable:
         told.retry_after = None
     elif isinstance(told, DeadlineExceeded) and is_repeatable:

@@ -10,7 +10,7 @@ import msgspec
 
 from kairship import access
 from kairship.access import Authoriser, Extent, Verdict, namespaces
-from kairship.access.proxy import TO_MEMBERS, permission_for
+from kairship.access.proxy import TO_MEMBERS, Attributes, permission_for
 from kairship.apiserver.authorisation import (
     holder,
     needed,
@@ -26,7 +26,7 @@ from kairship.kube import Impersonation
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import ApiError, PermissionDenied
 
-_DELICATE_PARTS = frozenset({"exec", "attach", "portforward", "log", "proxy"})
+_REMEMBERED = 4096
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -40,6 +40,9 @@ class Admitted(msgspec.Struct, frozen=True):
 class ProxyRights:
     def __init__(self, authoriser: Authoriser) -> None:
         self._authoriser = authoriser
+        # A decision is a dozen lookups. Whoever asks once asks again, and until rights change the answer is the same.
+        self._granted: dict[tuple[access.Caller, str, bool, Attributes], Admitted] = {}
+        self._version = authoriser.version
 
     def admit(self, caller: Caller, target: Target, asked: Asked | AskedPath) -> Admitted:
         """Raises `NotFound`, `PermissionDenied`, or `Unavailable` while rights cannot be trusted to be current."""
@@ -49,6 +52,21 @@ class ProxyRights:
         who = holder(caller)
         if target.cluster is not None and who.limited_to is not None and TO_MEMBERS not in who.limited_to:
             raise outside_token(TO_MEMBERS)
+        if isinstance(asked, AskedPath):
+            return self._decide(who, target, asked)
+        if self._version != self._authoriser.version or len(self._granted) >= _REMEMBERED:
+            self._granted.clear()
+            self._version = self._authoriser.version
+        key = (who, target.instance, target.cluster is None, asked.attributes)
+        known = self._granted.get(key)
+        if known is not None and self._authoriser.is_certain:
+            return known
+        decided = self._decide(who, target, asked)
+        if decided.granted:
+            self._granted[key] = decided
+        return decided
+
+    def _decide(self, who: access.Caller, target: Target, asked: Asked | AskedPath) -> Admitted:
         if isinstance(asked, AskedPath):
             verdict = self._authoriser.of_proxy_path(who, target.instance, asked.verb, asked.path)
         else:
@@ -78,12 +96,3 @@ class ProxyRights:
         if guarded and not self._authoriser.on_instance(who, namespaces.NEEDED, target.instance):
             return needed(namespaces.NEEDED)
         return None
-
-
-def is_delicate(asked: Asked | AskedPath) -> bool:
-    """Whether it is not done while rights may be out of date: writes, terminals, logs and Secrets."""
-    if isinstance(asked, AskedPath):
-        return False
-    about = asked.attributes
-    reads = about.verb in {"get", "list", "watch"}
-    return not reads or about.resource == "secrets" or about.subresource in _DELICATE_PARTS

@@ -8,8 +8,7 @@ order it would look whole.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from aiohttp import web
 from isal import isal_zlib
@@ -30,24 +29,30 @@ class Sender:
     async def send(
         self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
     ) -> web.StreamResponse:
-        with _whole_or_broken_off(request):
+        try:
             await response.prepare(request)
             async for piece in body:
                 async with asyncio.timeout(self._stalled):
                     await response.write(piece)
             async with asyncio.timeout(self._stalled):
                 await response.write_eof()
+        except BaseException:
+            _break_off(request)
+            raise
         return response
 
     async def send_whole(self, request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
         """Head and body in one piece, and before anything else is done about the request."""
-        with _whole_or_broken_off(request):
+        try:
             await response.prepare(request)
             if _is_taken_at_once(request, response.content_length or 0):
                 await response.write_eof()
             else:
                 async with asyncio.timeout(self._stalled):
                     await response.write_eof()
+        except BaseException:
+            _break_off(request)
+            raise
         return response
 
     async def send_list(
@@ -66,14 +71,9 @@ class Sender:
         return await self.send(request, response, _compressed(whole))
 
 
-@contextmanager
-def _whole_or_broken_off(request: web.BaseRequest) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        if request.transport is not None:
-            request.transport.abort()
-        raise
+def _break_off(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _is_taken_at_once(request: web.BaseRequest, size: int) -> bool:

@@ -27,7 +27,7 @@ class Terminals:
         client = self._connect(passing)
         going = headers.upgrade_going_there(passing.request.headers)
         going["X-Request-Id"] = passing.envelope.request_id
-        with self._silences.listening(passing.place) as place:
+        with self._silences.listening(passing.line.place) as place:
             answer = await client.upgrade(
                 passing.request.method, passing.upstream, headers=going, timeout=self._limits.read_seconds
             )

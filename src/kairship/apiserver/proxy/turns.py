@@ -5,7 +5,7 @@ Streams are ended by us when their caller loses the right to them: the instance 
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
 
 from kairship.apiserver.admission import RETRY_AFTER, Admission, CallerId
@@ -26,39 +26,39 @@ class Turns:
 
     def taken(self, passing: Passing) -> AbstractAsyncContextManager[None]:
         """Entered when the request may be served. Raises `ResourceExhausted` with a time to come back."""
-        if passing.lasts or passing.upgrades:
+        if passing.line.lasts or passing.upgrades:
             caller = passing.caller
             return self._streams.opened(
                 CallerId(caller.id), self._objection(passing), credential=caller.session or caller.token
             )
         return _Turn(passing, self._admission, self._limits)
 
+    def limited(self, passing: Passing) -> AbstractAsyncContextManager[object]:
+        """For what may have to wait for others: a reply must be there after some time, a stream need not be."""
+        if passing.line.lasts or passing.upgrades:
+            return nullcontext()
+        return asyncio.timeout(self._limits.reply_seconds)
+
 
 class _Turn:
     """One request's. Written out, because every read has one: a generator takes longer than all that is in it."""
 
-    __slots__ = ("_admission", "_caller", "_limits", "_place", "_reply", "_width")
+    __slots__ = ("_admission", "_caller", "_limits", "_place", "_width")
 
     def __init__(self, passing: Passing, admission: Admission, limits: Limits) -> None:
-        self._caller, self._place = CallerId(passing.caller.id), passing.place
-        self._width = limits.wide if passing.is_wide else 1
+        self._caller, self._place = CallerId(passing.caller.id), passing.line.place
+        self._width = limits.wide if passing.line.is_wide else 1
         self._admission = admission
         self._limits = limits
-        self._reply: asyncio.Timeout | None = None
 
     async def __aenter__(self) -> None:
         if not self._admission.enters_at_once(self._caller, self._place, width=self._width):
             await self._wait()
-        self._reply = await asyncio.timeout(self._limits.reply_seconds).__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._reply is not None:
-                await self._reply.__aexit__(kind, error, trace)
-        finally:
-            self._admission.leave(self._caller, self._place, width=self._width)
+        self._admission.leave(self._caller, self._place, width=self._width)
 
     async def _wait(self) -> None:
         try:

@@ -22,7 +22,7 @@ from kairship.index.search import Hit, Search
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.briefly import BUSY_MS, Briefly
 from kairship.index.sqlite.ring import ring_page
-from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed_errors
+from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed, typed_errors
 from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
 
@@ -48,10 +48,12 @@ class SqliteIndex:
             yield SqliteSnapshot(db, cluster, self._briefly)
 
     async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
-        file, db = await self._borrowed(cluster)
+        file = self._pointers.current(cluster)
+        db = self._take(cluster, file) or await _opened(file)
         try:
-            with typed_errors():
-                found = await self._briefly.run(db, partial(point_read, db, kind, key))
+            found = await self._briefly.run(db, partial(point_read, db, kind, key))
+        except apsw.Error as error:
+            raise typed(error) from error
         finally:
             self._give_back(cluster, file, db)
         return as_point(cluster, kind, key, found)
@@ -134,18 +136,10 @@ class SqliteIndex:
             return None
         return connections.pop() if connections else None
 
-    async def _borrowed(self, cluster: str) -> tuple[Path, apsw.Connection]:
-        """To be given back."""
-        file = self._pointers.current(cluster)
-        db = self._take(cluster, file)
-        if db is None:
-            with typed_errors():
-                db = await in_thread(lambda: _connect(file))
-        return file, db
-
     @asynccontextmanager
     async def _connection(self, cluster: str) -> AsyncIterator[apsw.Connection]:
-        file, db = await self._borrowed(cluster)
+        file = self._pointers.current(cluster)
+        db = self._take(cluster, file) or await _opened(file)
         try:
             yield db
         finally:
@@ -169,13 +163,18 @@ def _order(row: Row) -> tuple[Any, ...]:
     return (row.sort_value, row.cluster, row.kind, row.key)
 
 
+async def _opened(file: Path) -> apsw.Connection:
+    with typed_errors():
+        return await in_thread(lambda: _connect(file))
+
+
 def _connect(file: Path) -> apsw.Connection:
     db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     db.set_busy_timeout(BUSY_MS)
     if not schema.is_ours(db):
         db.close()
         raise BrokenIndexError("the file is of another version")
-    # A plan does not depend on what is asked for. Else SQLite prepares a get anew each time, for two thirds of its time.
+    # Plans do not depend on what is bound: else SQLite prepares every get anew, which takes two thirds of its time.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.pragma("mmap_size", _MAPPED)
     db.set_busy_timeout(0)

@@ -139,10 +139,14 @@ def as_point(cluster: str, kind: str, key: str, found: _Found | None) -> tuple[P
 def typed_errors() -> Iterator[None]:
     try:
         yield
-    except apsw.CantOpenError as error:
-        raise NoSuchClusterError("the file went away: its cluster was removed, or begun anew") from error
     except apsw.Error as error:
-        raise BrokenIndexError(f"the index cannot be read: {error}") from error
+        raise typed(error) from error
+
+
+def typed(error: apsw.Error) -> NoSuchClusterError | BrokenIndexError:
+    if isinstance(error, apsw.CantOpenError):
+        return NoSuchClusterError("the file went away: its cluster was removed, or begun anew")
+    return BrokenIndexError(f"the index cannot be read: {error}")
 
 
 def _rows(found: Iterator[_Found]) -> list[_Found]:
