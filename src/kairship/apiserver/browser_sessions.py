@@ -42,7 +42,10 @@ def refuse_secrets(query: str) -> None:
 def envelope_of(request: web.BaseRequest, origins: Origins) -> Envelope:
     """With the token of a cookie in its place, if it comes from our own page and there is no other."""
     headers = request.headers
-    plain = Envelope.around(headers, origins.of(request.remote or "", headers.getall(HEADER, ())))
+    origin = request.remote or ""
+    if HEADER in headers:
+        origin = origins.of(origin, headers.getall(HEADER))
+    plain = Envelope.around(headers, origin)
     if "Authorization" in headers or headers.get("Sec-Fetch-Site", "") not in _OWN_SITE:
         return plain
     token = request.cookies.get(SESSION)

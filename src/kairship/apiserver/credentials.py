@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from kairship.access import Identities, Identity, Token
@@ -124,15 +125,7 @@ class Credentials:
         if user is None:
             raise Unauthenticated(_NOT_VALID)
         self._note_use(token.id)
-        return Caller(
-            id=user.id,
-            name=user.name,
-            groups=user.groups,
-            authenticated_by="token",
-            token=token.id,
-            limited_to=token.limited_to,
-            only_instance=token.instance,
-        )
+        return _holding(token, user)
 
     async def _asked_for(self, hash_: bytes, envelope: Envelope) -> Token:
         if self._unknown.get(hash_, 0.0) <= self._clock():
@@ -141,6 +134,19 @@ class Credentials:
                 return found
             _remember(self._unknown, hash_, self._clock() + UNKNOWN_FOR)
         raise Unauthenticated(_NOT_VALID)
+
+
+@lru_cache(maxsize=4096)
+def _holding(token: Token, user: Identity) -> Caller:
+    return Caller(
+        id=user.id,
+        name=user.name,
+        groups=user.groups,
+        authenticated_by="token",
+        token=token.id,
+        limited_to=token.limited_to,
+        only_instance=token.instance,
+    )
 
 
 def _remember(memory: dict[bytes, T], key: bytes, value: T) -> None:

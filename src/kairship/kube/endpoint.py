@@ -5,7 +5,6 @@ on `_call`, which raises for everything but success.
 """
 
 import asyncio
-import copy
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -102,7 +101,8 @@ class Endpoint:
 
     def impersonating(self, who: Impersonation) -> Self:
         """The same server and connections, used as somebody else: cheap enough to be made for a single call."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)  # as `copy.copy`, in a tenth of its time
         other._identity = who.headers()
         other._owns_transport = False
         return other

@@ -6,8 +6,8 @@ waits for its turn within its own deadline. Cancelling a call or leaving a strea
 reply was read to its end. Closing the transport brings the deadline of everything that waits in it forward to now:
 aiohttp alone would leave the readers of a reply waiting.
 
-Nothing is ever sent twice, with one exception: a GET that found its kept-alive connection closed by the server before
-a reply began. The server's idle timeout makes that an everyday event, and the caller could do nothing better.
+No write is ever sent twice. A read is once more if its connection was closed by the server before a reply began: the
+server's idle timeout makes that an everyday event, and the caller could do nothing better.
 """
 
 import asyncio
@@ -16,8 +16,6 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Protocol
 from urllib.parse import urlencode
 
@@ -37,6 +35,8 @@ _KEEP_ALIVE = 60.0
 _CLOSING = 1.0
 _LARGE = 1024 * 1024
 _PATH = re.compile(r"/[\x21-\x22\x24-\x7e]*")  # visible ASCII without '#': an encoded path, and its query
+_REPEATED = frozenset({"PUT", "DELETE"})
+"""Writes that aiohttp would send again, as reads: to HTTP it is all the same how often they are sent."""
 _EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 
 
@@ -46,11 +46,6 @@ class RawResponse(msgspec.Struct, frozen=True):
     status: int
     headers: CIMultiDictProxy[str]
     body: bytes
-
-
-@dataclass
-class _Attempt:
-    on_kept_connection: bool = False
 
 
 class _NoReply(Exception):  # noqa: N818 - a signal inside this module
@@ -130,8 +125,6 @@ class Transport:
         self._largest = largest_reply
         self._waiting: set[asyncio.Timeout] = set()
         self.closed = False
-        reuse = aiohttp.TraceConfig()
-        reuse.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
             # The two semaphores are the bound. Deadlines are set per call, around everything.
             connector=aiohttp.TCPConnector(
@@ -147,8 +140,6 @@ class Transport:
             headers={"User-Agent": user_agent, "Accept": "application/json", "Accept-Encoding": "identity"},
             # Kubernetes takes a body of no type for JSON; aiohttp would say that it is none.
             skip_auto_headers=("Content-Type",),
-            trace_configs=[reuse],
-            middlewares=(_never_send_again,),
         )
 
     async def close(self) -> None:
@@ -224,17 +215,6 @@ class Transport:
             raise ValueError("a path begins with '/' and is already encoded")
         query = ("&" if "?" in path else "?") + urlencode(params) if params else ""
         url = URL(self.server.rstrip("/") + path + query, encoded=True)
-        attempt = _Attempt()
-        try:
-            return await self._attempt(method, url, body, headers, attempt)
-        except _NoReply:
-            if method != "GET" or not attempt.on_kept_connection:
-                raise
-        return await self._attempt(method, url, body, headers, attempt)
-
-    async def _attempt(
-        self, method: str, url: URL, body: bytes | None, headers: CIMultiDict[str], attempt: _Attempt
-    ) -> aiohttp.ClientResponse:
         return await self._session.request(
             method,
             url,
@@ -243,7 +223,7 @@ class Transport:
             headers=headers,
             allow_redirects=False,
             server_hostname=self._tls_server_name,
-            trace_request_ctx=attempt,
+            middlewares=_SENT_ONCE if method in _REPEATED else (),
         )
 
     @asynccontextmanager
@@ -320,19 +300,16 @@ class Transport:
         )
 
 
-async def _note_reuse(
-    _: aiohttp.ClientSession, context: SimpleNamespace, __: aiohttp.TraceConnectionReuseconnParams
-) -> None:
-    context.trace_request_ctx.on_kept_connection = True
-
-
 async def _never_send_again(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Keeps aiohttp from repeating PUT and DELETE: a repeated DELETE says "not found" to the one who deleted."""
+    """A repeated DELETE says "not found" to the one who deleted."""
     try:
         return await handler(request)
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise _NoReply from error
+
+
+_SENT_ONCE = (_never_send_again,)

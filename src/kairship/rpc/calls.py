@@ -104,7 +104,7 @@ class Envelope(msgspec.Struct, frozen=True):
     def around(cls, headers: Mapping[str, str], origin: str) -> "Envelope":
         """Its id is the one that the caller or a proxy has given, if it can be written everywhere, or a new one."""
         given = headers.get("x-request-id", "")
-        return cls(headers, origin, given if _REQUEST_ID.fullmatch(given) else new_request_id())
+        return cls(headers, origin, given if given and _REQUEST_ID.fullmatch(given) else new_request_id())
 
 
 def new_request_id() -> str:

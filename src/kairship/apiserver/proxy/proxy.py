@@ -77,6 +77,7 @@ class Proxy:
         )
         self._terminals = Terminals(self._client, silences=silences, limits=limits)
         self._figures = figures
+        self._log = log.bind()
 
     async def handle(self, request: web.BaseRequest, line: RequestLine, envelope: Envelope) -> web.StreamResponse:
         """Whatever happens is the reply; nothing is raised but cancellation."""
@@ -99,7 +100,7 @@ class Proxy:
             seconds = time.monotonic() - started
             source = replies.source_of(response)
             self._figures.count(verb, source, status, seconds)
-            log.info(
+            self._log.info(
                 "request",
                 request_id=envelope.request_id,
                 caller=passing.caller.id if passing else None,
