@@ -20,12 +20,12 @@ from proxied import dead, idle, streams
 from proxied.informers import informers
 from proxied.place import DEAD_MEMBER, INSTANCE, LIVING_MEMBER, NAMESPACE, OTHER, POD, Place, measured
 from proxied.shared_with_tests import write_log
-from proxied.side import PATH, Side, writes
+from proxied.side import PATH, Side, by_turns
 
 from kairship.kube import Client, kinds, ssl_context
 from kairship.kube.native_access import Way
 
-WRITES, ECHOES, LOG_MEGABYTES = 300, 300, 20
+GETS, GETS_AT_ONCE, WRITES, ECHOES, LOG_MEGABYTES = 30, 50, 300, 300, 20
 WRITTEN = "/api/v1/namespaces/ns-0/configmaps/written"
 PASSED_ON = f"/api/v1/namespaces/{NAMESPACE}/secrets?limit=1"
 IN_MEMBER = f"/apis/cluster.karmada.io/v1alpha1/clusters/{DEAD_MEMBER}/proxy"
@@ -74,10 +74,12 @@ async def compare(place: Place, count: int, watches: int) -> Figures:
 
 def reads(through: Side, direct: Side, count: int) -> dict[str, dict[str, dict[str, float]]]:
     namespaces = -(-count // IN_NAMESPACE)
-    found = {"proxy": through.reads(namespaces), "direct": direct.reads(namespaces)}
-    for name, figures in writes(through, direct, WRITTEN, times=WRITES).items():
-        found[name]["write"] = figures
-    return found
+    number = min(1, namespaces - 1)
+    one = f"{PATH}/namespaces/ns-{number}/deployments/app-{number * IN_NAMESPACE + 1:06}"
+    sides = {"direct": direct, "proxy": through}
+    gets = by_turns(sides, lambda side, _: side.get(one), turns=GETS, at_once=GETS_AT_ONCE)
+    writes = by_turns(sides, lambda side, value: side.patch(WRITTEN, value), turns=WRITES)
+    return {name: {"get": gets[name], **side.lists(namespaces), "write": writes[name]} for name, side in sides.items()}
 
 
 async def terminals_and_logs(place: Place) -> dict[str, dict[str, float]]:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import partial
 
 import psutil
-from index import END, IN_NAMESPACE, WATCH_LIST
+from index import END, WATCH_LIST
 from lean_client import Answer, LeanClient, cpu_of, measure
 
 PATH = "/apis/apps/v1"
-_GETS, _LISTS, _WHOLE = 300, 20, 5
+_LISTS, _WHOLE = 20, 5
 
 
 class Side:
@@ -48,17 +48,14 @@ class Side:
         """In KB."""
         return sum(process.memory_info().rss for process in self._processes) / 1e3
 
-    def reads(self, namespaces: int) -> dict[str, dict[str, float]]:
-        """Milliseconds and server CPU of reads, by what they are."""
+    def lists(self, namespaces: int) -> dict[str, dict[str, float]]:
+        """Milliseconds and server CPU of lists, by what they are."""
 
         def reading(path: str) -> Callable[..., Answer]:
             return partial(self.get, PATH + path)
 
-        number = min(1, namespaces - 1)
-        place, name = f"/namespaces/ns-{number}/deployments", f"app-{number * IN_NAMESPACE + 1:06}"
         return {
-            "get": self._measure(reading(f"{place}/{name}"), _GETS),
-            "list a namespace": self._measure(reading(place), _LISTS),
+            "list a namespace": self._measure(reading(f"/namespaces/ns-{min(1, namespaces - 1)}/deployments"), _LISTS),
             "list by a rare label": self._measure(reading("/deployments?labelSelector=rare%3D7"), _LISTS),
             "list all": self._measure(reading("/deployments"), _WHOLE),
             "WatchList": self._measure(self.watch_list, _WHOLE),
@@ -71,16 +68,18 @@ class Side:
         return measure(work, times, *self._processes)
 
 
-def writes(through: Side, direct: Side, path: str, *, times: int) -> dict[str, dict[str, float]]:
-    """Patches of a ConfigMap, by turns, so that both meet the same disk and the same machine."""
-    seconds: dict[str, list[float]] = {"proxy": [], "direct": []}
-    cpu = {"proxy": 0.0, "direct": 0.0}
-    for number in range(times):
-        for name, side in (("direct", direct), ("proxy", through)):
+def by_turns(
+    sides: dict[str, Side], work: Callable[[Side, int], Answer], *, turns: int, at_once: int = 1
+) -> dict[str, dict[str, float]]:
+    """What is short, so that both meet the same disk and the same machine: some of one, then some of the other."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    cpu = dict.fromkeys(sides, 0.0)
+    for turn in range(turns):
+        for name, side in sides.items():
             before = side.cpu()
-            seconds[name].append(side.patch(path, number).seconds)
+            seconds[name] += [work(side, turn * at_once + number).seconds for number in range(at_once)]
             cpu[name] += side.cpu() - before
     return {
-        name: {"p50_ms": statistics.median(taken) * 1e3, "cpu_ms": cpu[name] / times * 1e3}
+        name: {"p50_ms": statistics.median(taken) * 1e3, "cpu_ms": cpu[name] / len(taken) * 1e3}
         for name, taken in seconds.items()
     }

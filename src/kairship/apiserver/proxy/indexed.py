@@ -17,11 +17,13 @@ from kairship.apiserver.proxy.columns import Columns
 from kairship.apiserver.proxy.known_kinds import KnownKinds
 from kairship.apiserver.proxy.passing import Passing
 from kairship.apiserver.proxy.place import Place
+from kairship.apiserver.proxy.target import Target
 from kairship.apiserver.services.resources.index_reader import Collected
-from kairship.index import Current, PassThrough, ReadRequest, Splicer, WatchRequest, kind_called, kind_name
+from kairship.index import PassThrough, ReadRequest, Splicer, WatchRequest, kind_called, kind_name
 from kairship.index.accept import Format, wanted
 from kairship.index.opening import IndexAccess, Opened
-from kairship.kube import Client, kinds
+from kairship.index.tables import Layout
+from kairship.kube import Client, Resource, kinds
 
 _FRESH = frozenset({"no-cache", "no-store", "max-age=0"})
 
@@ -59,7 +61,8 @@ class IndexedReads:
     async def single(self, passing: Passing, connect: Callable[[], Client]) -> Answer:
         """As `answer`, for one object: it is whole, and needs no context."""
         opened, asked, place = await self._found(passing)
-        reply = await opened.reads.single(await self._request(passing, asked, place, connect))
+        layout = await self._columns.layout(place, connect) if _wants_table(passing) else None
+        reply = await opened.reads.single(_request(passing, asked, place, layout))
         return Answer(status=reply.status, headers=reply.headers, body=reply.body, whole=reply.whole)
 
     @asynccontextmanager
@@ -73,7 +76,8 @@ class IndexedReads:
             async with self._watch(passing, place, opened.splicer, connect) as answer:
                 yield answer
             return
-        async with opened.reads.answer(await self._request(passing, asked, place, connect)) as reply:
+        layout = await self._columns.layout(place, connect) if _wants_table(passing) else None
+        async with opened.reads.answer(_request(passing, asked, place, layout)) as reply:
             yield Answer(status=reply.status, headers=reply.headers, body=reply.body, whole=reply.whole)
 
     async def _found(self, passing: Passing) -> tuple[Opened, Asked, Place]:
@@ -83,25 +87,20 @@ class IndexedReads:
         opened = self._index.opened
         if opened is None:
             raise PassThrough("there is no index")
-        place = await self._place(passing, asked, opened.current)
+        instance, cluster = self._clusters(passing.target)
+        kind = kind_called(asked.attributes.resource, asked.attributes.group)
+        resource = self._kinds.remembered(cluster, kind) or await self._kinds.find(opened.current.index, cluster, kind)
+        place = Place(
+            current=opened.current,
+            cluster=cluster,
+            instance=instance,
+            member=passing.target.cluster,
+            resource=resource,
+            namespace=_namespace(asked, resource),
+        )
         if passing.admitted.extent is not Extent.WHOLE or is_custom(place.resource.group):
             await self._require_same_inside(passing, asked, place)
         return opened, asked, place
-
-    async def _request(
-        self, passing: Passing, asked: Asked, place: Place, connect: Callable[[], Client]
-    ) -> ReadRequest:
-        accept = passing.request.headers.get("Accept", "")
-        return ReadRequest(
-            place.cluster,
-            place.resource,
-            passing.parameters,
-            passing.caller.id,
-            namespace=place.namespace,
-            name=asked.name or None,
-            accept=accept,
-            layout=await self._columns.layout(place, connect) if wanted(accept) is Format.TABLE else None,
-        )
 
     @asynccontextmanager
     async def _watch(
@@ -124,28 +123,13 @@ class IndexedReads:
         async with splicer.watch(connect(), request) as reply:
             yield Answer(status=reply.status, headers=reply.headers, body=reply.body, from_index=reply.spliced)
 
-    async def _place(self, passing: Passing, asked: Asked, current: Current) -> Place:
-        target, about = passing.target, asked.attributes
+    def _clusters(self, target: Target) -> tuple[str, str]:
+        """Those of the instance, and of what is read, as the index knows them."""
         instance = self._collected.instance(target.instance)
         cluster = instance if target.cluster is None else self._collected.member(target.instance, target.cluster)
         if instance is None or cluster is None:
             raise PassThrough("it is not collected")
-        kind = kind_called(about.resource, about.group)
-        resource = self._kinds.remembered(cluster, kind) or await self._kinds.find(current.index, cluster, kind)
-        if resource.version != asked.version:
-            raise PassThrough("the kind is not followed in this version")
-        namespace = None if (about.group, about.resource) == ("", "namespaces") else about.namespace or None
-        in_its_place = (namespace is not None or not asked.name) if resource.namespaced else namespace is None
-        if not in_its_place:
-            raise PassThrough("a path that means nothing, which the cluster says itself")
-        return Place(
-            current=current,
-            cluster=cluster,
-            instance=instance,
-            member=target.cluster,
-            resource=resource,
-            namespace=namespace,
-        )
+        return instance, cluster
 
     async def _require_same_inside(self, passing: Passing, asked: Asked, place: Place) -> None:
         """Raises `PassThrough` unless RBAC inside says yes as well."""
@@ -162,6 +146,35 @@ class IndexedReads:
             _, row = await current.get(place.instance, kinds.NAMESPACES, asked.attributes.namespace, caller=None)
             if row is None:
                 raise PassThrough("there is no such namespace in the instance")
+
+
+def _namespace(asked: Asked, resource: Resource) -> str | None:
+    """In which the kind is asked for."""
+    about = asked.attributes
+    if resource.version != asked.version:
+        raise PassThrough("the kind is not followed in this version")
+    namespace = None if (about.group, about.resource) == ("", "namespaces") else about.namespace or None
+    in_its_place = (namespace is not None or not asked.name) if resource.namespaced else namespace is None
+    if not in_its_place:
+        raise PassThrough("a path that means nothing, which the cluster says itself")
+    return namespace
+
+
+def _wants_table(passing: Passing) -> bool:
+    return wanted(passing.request.headers.get("Accept", "")) is Format.TABLE
+
+
+def _request(passing: Passing, asked: Asked, place: Place, layout: Layout | None) -> ReadRequest:
+    return ReadRequest(
+        place.cluster,
+        place.resource,
+        passing.parameters,
+        passing.caller.id,
+        namespace=place.namespace,
+        name=asked.name or None,
+        accept=passing.request.headers.get("Accept", ""),
+        layout=layout,
+    )
 
 
 def _is_for_the_index(passing: Passing) -> bool:

@@ -32,8 +32,9 @@ def whole_of_index(answer: Answer, request_id: str) -> web.Response:
     return web.Response(status=answer.status, headers=_from_there(answer, request_id), body=answer.whole)
 
 
-def _from_there(answer: Answer, request_id: str) -> dict[str, str]:
-    back = {**answer.headers, "Cache-Control": "no-cache, private"}
+def _from_there(answer: Answer, request_id: str) -> CIMultiDict[str]:
+    back = CIMultiDict(answer.headers)
+    back["Cache-Control"] = "no-cache, private"
     mark(back, request_id, INDEX if answer.from_index else INSTANCE)
     return back
 
