@@ -26,6 +26,7 @@ from kairship.apiserver.metrics import Metrics
 from kairship.apiserver.origins import Origins
 from kairship.apiserver.proxy.figures import Figures
 from kairship.apiserver.proxy.proxy import Behind, Proxy
+from kairship.apiserver.proxy.records import Records
 from kairship.apiserver.rest import Page, Rest
 from kairship.apiserver.routing import Router
 from kairship.apiserver.streams import Streams
@@ -67,6 +68,7 @@ class Entrance:
             metrics=self._metrics,
             tracing=tracing,
         )
+        self._records = Records(Figures(metrics))
         proxy = None
         if behind is not None:
             proxy = Proxy(
@@ -75,7 +77,7 @@ class Entrance:
                 admission=self._chain.admission,
                 streams=self._chain.streams,
                 limits=limits,
-                figures=Figures(metrics),
+                records=self._records,
             )
         router = Router(methods().values())
         self._rest = Rest(self._chain, router, pages=pages(), receivers=receivers or {}, origins=origins, proxy=proxy)
@@ -111,6 +113,7 @@ class Entrance:
             await asyncio.sleep(linger)
             self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
             await asyncio.gather(_close(http, runner, grace), self._grpc.stop(grace))
+            self._records.write()
 
     @property
     def streams(self) -> Streams:

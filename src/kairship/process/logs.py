@@ -40,7 +40,7 @@ class Logger(structlog.BoundLoggerBase):
         self._write("error", event, structlog.processors.format_exc_info(None, "error", {**fields, "exc_info": True}))
 
     def _write(self, level: str, event: str, fields: Mapping[str, Any]) -> None:
-        line = {**self._context, "level": level, **fields, "event": event, "timestamp": dt.datetime.now(dt.UTC)}
+        line = {**self._context, "level": level, "timestamp": dt.datetime.now(dt.UTC), **fields, "event": event}
         self._logger.msg(msgspec.json.encode(line))
 
 

@@ -17,11 +17,11 @@ from kairship.apiserver.limits import Limits
 from kairship.apiserver.proxy import replies
 from kairship.apiserver.proxy.auditing import Begun, ProxyAudit
 from kairship.apiserver.proxy.door import Door, Vouching
-from kairship.apiserver.proxy.figures import Figures
 from kairship.apiserver.proxy.forwarding import Forwarding
 from kairship.apiserver.proxy.indexed import Answer, IndexedReads
 from kairship.apiserver.proxy.noting import NotedWrites
 from kairship.apiserver.proxy.passing import Passing
+from kairship.apiserver.proxy.records import Ended, Records
 from kairship.apiserver.proxy.request_line import RequestLine
 from kairship.apiserver.proxy.rights import ProxyRights
 from kairship.apiserver.proxy.sending import Sender, compresses
@@ -62,7 +62,7 @@ class Proxy:
         admission: Admission,
         streams: Streams,
         limits: Limits,
-        figures: Figures,
+        records: Records,
     ) -> None:
         self._instances = behind.instances
         self._audit = behind.audit
@@ -76,8 +76,7 @@ class Proxy:
             self._client, writes=behind.writes, silences=silences, sender=self._sender, limits=limits
         )
         self._terminals = Terminals(self._client, silences=silences, limits=limits)
-        self._figures = figures
-        self._log = log.bind()
+        self._records = records
 
     async def handle(self, request: web.BaseRequest, line: RequestLine, envelope: Envelope) -> web.StreamResponse:
         """Whatever happens is the reply; nothing is raised but cancellation."""
@@ -95,23 +94,18 @@ class Proxy:
                 log_defect(log, error, "Proxy", envelope.request_id)
             response = replies.refusal(told, envelope.request_id)
         finally:
-            status = response.status if response is not None else 499
-            verb = line.verb if passing is not None else "other"
-            seconds = time.monotonic() - started
-            source = replies.source_of(response)
-            self._figures.count(verb, source, status, seconds)
-            self._log.info(
-                "request",
-                request_id=envelope.request_id,
-                caller=passing.caller.id if passing else None,
-                origin=envelope.origin,
-                instance=line.target.instance,
-                cluster=line.target.cluster,
-                method=request.method,
-                path=line.target.path,
-                source=source,
-                status=status,
-                seconds=int(seconds * 1e6) / 1e6,  # `round` takes ten times as long
+            self._records.add(
+                Ended(
+                    at=time.time(),
+                    seconds=time.monotonic() - started,
+                    line=line,
+                    request_id=envelope.request_id,
+                    caller=passing.caller.id if passing else None,
+                    origin=envelope.origin,
+                    method=request.method,
+                    source=replies.source_of(response),
+                    status=response.status if response is not None else 499,
+                )
             )
         return response
 
