@@ -21,12 +21,13 @@ _BUSY_MS = 2000
 _BRIEFLY_MS = 20
 _TIDY_EVERY = 1.0
 _FILE = "writes.db"
+# As few pages as possible change with a note: each of them is written.
 _TABLES = """
-CREATE TABLE IF NOT EXISTS write(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, caller TEXT, cluster TEXT, kind TEXT, revision INTEGER, uid TEXT, at REAL
-);
-CREATE INDEX IF NOT EXISTS write_of ON write(caller, cluster, kind, at);
-CREATE INDEX IF NOT EXISTS write_at ON write(at);
+CREATE TABLE IF NOT EXISTS note(
+  caller TEXT, cluster TEXT, kind TEXT, at REAL, revision INTEGER, uid TEXT,
+  PRIMARY KEY(caller, cluster, kind, at, revision, uid)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS note_at ON note(at);
 """
 
 
@@ -41,7 +42,7 @@ class SqliteWriteLog:
             self._writing.execute("BEGIN IMMEDIATE")
             self._writing.execute(_TABLES)
             # What is later than now is from before the machine was started. Now is when nobody else can write.
-            self._writing.execute("DELETE FROM write WHERE at > ?", (clock(),))
+            self._writing.execute("DELETE FROM note WHERE at > ?", (clock(),))
             self._writing.execute("COMMIT")
             self._writing.set_busy_timeout(0)
         except apsw.Error as error:
@@ -55,14 +56,13 @@ class SqliteWriteLog:
         now = self._clock()
 
         def write() -> None:
-            with self._writing:
-                self._writing.execute(
-                    "INSERT INTO write(caller, cluster, kind, revision, uid, at) VALUES (?, ?, ?, ?, ?, ?)",
-                    (caller, written.cluster, written.kind, written.revision, written.deleted_uid, now),
-                )
-                if now - self._tidied > _TIDY_EVERY:
-                    self._writing.execute("DELETE FROM write WHERE at < ?", (now - REMEMBERED,))
-                    self._tidied = now
+            self._writing.execute(
+                "INSERT OR IGNORE INTO note(caller, cluster, kind, at, revision, uid) VALUES (?, ?, ?, ?, ?, ?)",
+                (caller, written.cluster, written.kind, now, written.revision, written.deleted_uid),
+            )
+            if now - self._tidied > _TIDY_EVERY:
+                self._writing.execute("DELETE FROM note WHERE at < ?", (now - REMEMBERED,))
+                self._tidied = now
 
         async with self._turn:
             try:
@@ -71,7 +71,7 @@ class SqliteWriteLog:
                 raise BrokenIndexError(f"a write cannot be noted: {error}") from error
 
     async def recent(self, caller: str, cluster: str, kind: str) -> list[Note]:
-        query = "SELECT revision, uid, at FROM write WHERE caller = ? AND cluster = ? AND kind = ? AND at >= ?"
+        query = "SELECT revision, uid, at FROM note WHERE caller = ? AND cluster = ? AND kind = ? AND at >= ?"
         try:
             found = rows(self._reading, query, (caller, cluster, kind, self._clock() - REMEMBERED))
         except apsw.Error as error:
