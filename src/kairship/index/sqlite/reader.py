@@ -23,6 +23,7 @@ from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.briefly import BUSY_MS, Briefly
 from kairship.index.sqlite.ring import ring_page
 from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed, typed_errors
+from kairship.index.sqlite.statements import prepare_once
 from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row
 
@@ -174,8 +175,7 @@ def _connect(file: Path) -> apsw.Connection:
     if not schema.is_ours(db):
         db.close()
         raise BrokenIndexError("the file is of another version")
-    # Plans do not depend on what is bound: else SQLite prepares every get anew, which takes two thirds of its time.
-    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    prepare_once(db)
     db.pragma("mmap_size", _MAPPED)
     db.set_busy_timeout(0)
     return db

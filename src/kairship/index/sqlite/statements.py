@@ -6,6 +6,12 @@ from typing import Any
 import apsw
 
 
+def prepare_once(db: apsw.Connection) -> None:
+    """Plans do not depend on what is bound: else SQLite prepares some statements anew at every use, for most of their
+    time."""
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
 def rows(db: apsw.Connection, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     return db.execute(sql, tuple(arguments)).fetchall()
 

@@ -22,7 +22,7 @@ from kairship.index.records import Record
 from kairship.index.ring import KEPT
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.clock import since_boot
-from kairship.index.sqlite.statements import one, rows
+from kairship.index.sqlite.statements import one, prepare_once, rows
 from kairship.index.sqlite.threads import in_thread
 from kairship.index.store import BrokenIndexError, Change, NoSuchClusterError
 from kairship.index.tokens import is_owner
@@ -320,6 +320,7 @@ def _new(root: Path, cluster: str) -> apsw.Connection:
 def _connect(file: Path, flags: int) -> apsw.Connection:
     db = apsw.Connection(str(file), flags=flags)
     db.set_busy_timeout(_BUSY_MS)
+    prepare_once(db)
     db.pragma("synchronous", "normal")
     db.pragma("journal_size_limit", _LOG_KEPT)
     return db
