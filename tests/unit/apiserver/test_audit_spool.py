@@ -17,6 +17,7 @@ from kairship.apiserver.audit import Shipper, Spool, SpooledAudit, SpoolError, s
 from kairship.apiserver.audit.auditing import is_remembered
 from kairship.apiserver.authentication import SessionOver
 from kairship.gen.kairship.internal.v1.audit_pb import AppendRequest, Event
+from kairship.process.slow_disk import SlowDisk
 from kairship.rpc.calls import Call, Envelope
 from kairship.rpc.errors import NotFound, PermissionDenied, Unauthenticated, Unavailable
 from kairship.rpc.role_channel import RoleChannel
@@ -260,8 +261,8 @@ async def test_a_slow_disk_is_waited_for_beside_the_event_loop(
     monkeypatch.setattr(shipping, "SHIP_EVERY", 60.0)
     async with working(tmp_path, trail) as worker:
         await worker.spool.write(b"first\n")
-        monkeypatch.setattr(spool, "_SLOW", -1.0)
-        monkeypatch.setattr(spool, "waits", partial(next, itertools.count()))
+        slow = SlowDisk(partial(next, itertools.count()), closely=True, clock=partial(next, itertools.count(1.0, 0.01)))
+        monkeypatch.setattr(worker.spool, "_disk", slow)
         await (await worker.spool.begin(b"slow\n"))
         disk = HeldDisk(monkeypatch)
         beginning = asyncio.create_task(worker.spool.begin(b"patient\n"))

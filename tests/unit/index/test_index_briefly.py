@@ -5,6 +5,7 @@ import threading
 import apsw
 
 from kairship.index.sqlite.briefly import Briefly
+from kairship.process.slow_disk import SlowDisk
 
 
 class Machine:
@@ -12,7 +13,7 @@ class Machine:
 
     def __init__(self, *, closely: bool = False) -> None:
         self.now, self.reads = 100.0, 7
-        self.briefly = Briefly(clock=lambda: self.now, disk_use=lambda: self.reads, closely=closely)
+        self.briefly = Briefly(SlowDisk(lambda: self.reads, closely=closely, clock=lambda: self.now))
         self._db = apsw.Connection(":memory:")
 
     async def on_loop(self, *, seconds: float = 0.0, reads: int = 0) -> bool:

@@ -11,7 +11,6 @@ import asyncio
 import fcntl
 import os
 import shutil
-import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -21,12 +20,10 @@ from pathlib import Path
 import structlog
 
 from kairship.apiserver.audit.segment import Segment
-from kairship.process.waits import waits
+from kairship.process.slow_disk import SlowDisk, waits
 
 LARGEST_SEGMENT = 4 << 20
 _SOON = 1.0
-_SLOW = 0.005
-_PAUSE = 2.0
 _LOCK = "lock"
 
 log = structlog.get_logger(__name__)
@@ -53,7 +50,7 @@ class Spool:
         self._waiting: list[asyncio.Future[None]] = []
         """Those whose lines are written, and not flushed yet."""
         self._unflushed = False
-        self._prompt_from = 0.0
+        self._disk = SlowDisk(waits, closely=True)
         self._some = asyncio.Event()
         self._flushing = asyncio.Lock()
 
@@ -111,17 +108,14 @@ class Spool:
         os.close(self._lock)
 
     def _takes_at_once(self) -> bool:
-        return self._segment is not None and time.monotonic() >= self._prompt_from
+        return self._segment is not None and not self._disk.in_trouble
 
     def _append(self, lines: bytes) -> None:
-        """On the event loop: it is a copy into the memory of the system, as every line of a log is.
-
-        When one of them had to wait for long, the disk is in trouble, and for a while everybody waits for a thread
-        instead.
-        """
+        """On the event loop: it is a copy into the memory of the system, as every line of a log is. While the disk is
+        slow, everybody waits for a thread instead."""
         if self._segment is None:
             raise SpoolError("there is no file")
-        began, waited = time.monotonic(), waits()
+        begun = self._disk.begin()
         try:
             self._segment.append(lines)
         except OSError as error:
@@ -129,8 +123,7 @@ class Spool:
             self._retire()
             raise SpoolError(error.strerror) from None
         self._unflushed = True
-        if (ended := time.monotonic()) - began > _SLOW and waits() != waited:
-            self._prompt_from = ended + _PAUSE
+        self._disk.end(begun)
 
     async def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._flushing:
