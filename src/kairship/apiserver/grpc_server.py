@@ -5,6 +5,7 @@ when the chain asks for it, as over REST, and not before it is known who sends i
 reads and writes them.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -90,12 +91,35 @@ def _streaming(chain: Chain, method: Method, origins: Origins) -> Behavior:
             _envelope(context, origins),
             _receiving(method, context),
             _encode,
-            context.write,
+            _Sending(context).send,
             seconds=context.time_remaining(),
         )
         await _conclude(context, outcome)
 
     return serve
+
+
+class _Sending:
+    """Replies of a stream, which may be ended in the middle of one.
+
+    gRPC notes that headers were sent when the write is over that brings them. Of a stream that is ended before that it
+    would send them again with the status, which its core refuses: the caller would never hear that it has ended. So
+    they go first and by themselves, to their end: they wait for no reader.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._begun = False
+
+    async def send(self, message: bytes) -> None:
+        if not self._begun:
+            self._begun = True
+            headers = asyncio.ensure_future(self._context.send_initial_metadata(()))
+            try:
+                await asyncio.shield(headers)
+            finally:
+                await asyncio.wait({headers})
+        await self._context.write(message)
 
 
 def _receiving(method: Method, context: Context) -> Callable[[Call], Awaitable[Message[Any]]]:

@@ -16,6 +16,7 @@ from kairship.apiserver.admission import CallerId
 from kairship.apiserver.stream_guard import StreamGuard
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import WatchDeploymentsResponse
 from kairship.rpc.calls import Call
+from kairship.rpc.errors import Unavailable
 
 WATCH = METHODS["Apps.WatchDeployments"]
 EAST = WATCH.request(instance="east")
@@ -51,6 +52,11 @@ async def watched(server: Running, who: str) -> AsyncIterator[Any]:
     await stream.read()
     yield stream
     stream.cancel()
+
+
+async def read_to_its_end(stream: Any) -> None:
+    while await stream.read() is not grpc.aio.EOF:
+        pass
 
 
 async def end_of(stream: Any) -> grpc.aio.AioRpcError:
@@ -98,6 +104,26 @@ async def test_a_stream_over_two_namespaces_ends_when_one_is_lost() -> None:
         error = await end_of(stream)
         assert error.code() is grpc.StatusCode.UNAVAILABLE
         assert "call again" in status_of(error).message
+
+
+async def test_a_stream_that_is_ended_in_the_middle_of_its_first_reply_says_why() -> None:
+    binding = bind("ann", Role.VIEWER, on("east"))
+    world = World(binding)
+
+    class Losing(Silent):
+        async def watch_deployments(self, request: Any, call: Call) -> AsyncIterator[WatchDeploymentsResponse]:
+            # When the reply is on its way and gRPC has not said yet that it is there.
+            asyncio.get_running_loop().call_soon(server.streams.end_of, CallerId("ann"), Unavailable("enough"))
+            async for reply in super().watch_deployments(request, call):
+                yield reply
+
+    async with running({"kairship.v1alpha1.Apps": Losing()}, world=world) as server:
+        for _ in range(20):
+            stream = server.client.named("ann").stream(WATCH, EAST)
+            with pytest.raises(grpc.aio.AioRpcError) as ended:
+                await asyncio.wait_for(read_to_its_end(stream), 20)
+            assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert status_of(ended.value).message == "enough"
 
 
 async def test_streams_end_when_rights_cannot_be_trusted_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
