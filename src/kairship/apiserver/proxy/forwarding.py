@@ -85,8 +85,8 @@ class Forwarding:
         if begun is not None:
             await begun.on_disk()
         if size <= _AT_ONCE:
-            whole = web.Response(status=upstream.status, headers=back, body=b"".join(held))
-            return await self._sender.send_whole(passing.request, whole)
+            whole = replies.whole(passing.request, upstream.status, back, b"".join(held))
+            return await self._sender.send_whole(passing.request, whole, size)
         response = web.StreamResponse(status=upstream.status, headers=back)
         return await self._sender.send(passing.request, response, chained(held, pieces))
 

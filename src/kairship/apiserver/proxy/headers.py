@@ -11,7 +11,12 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from kairship.rpc.errors import PermissionDenied
 
-_THERE = (
+
+def _lower(*names: str) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)
+
+
+_THERE = _lower(
     "Accept",
     "Accept-Encoding",
     "Content-Type",
@@ -24,7 +29,7 @@ _THERE = (
     "User-Agent",
     "X-Request-Id",
 )
-_BACK = (
+_BACK = _lower(
     "Audit-Id",
     "Cache-Control",
     "Content-Encoding",
@@ -39,7 +44,7 @@ _BACK = (
     "X-Kubernetes-Pf-Prioritylevel-Uid",
     "X-Varied-Accept",
 )
-_UPGRADE_THERE = (
+_UPGRADE_THERE = _lower(
     "User-Agent",
     "X-Request-Id",
     "X-Stream-Protocol-Version",
@@ -47,7 +52,7 @@ _UPGRADE_THERE = (
     "Sec-WebSocket-Version",
     "Sec-WebSocket-Extensions",
 )
-_UPGRADE_BACK = (
+_UPGRADE_BACK = _lower(
     "X-Stream-Protocol-Version",
     "X-Accepted-Stream-Protocol-Versions",
     "Sec-WebSocket-Accept",
@@ -99,9 +104,5 @@ def upgrade_coming_back(headers: CIMultiDictProxy[str] | CIMultiDict[str], upgra
     return passed
 
 
-def _picked(headers: CIMultiDictProxy[str] | CIMultiDict[str], names: tuple[str, ...]) -> CIMultiDict[str]:
-    picked: CIMultiDict[str] = CIMultiDict()
-    for name in names:
-        for value in headers.getall(name, ()):
-            picked.add(name, value)
-    return picked
+def _picked(headers: CIMultiDictProxy[str] | CIMultiDict[str], names: frozenset[str]) -> CIMultiDict[str]:
+    return CIMultiDict([each for each in headers.items() if each[0].lower() in names])

@@ -164,8 +164,8 @@ class Proxy:
     async def _send(self, passing: Passing, answer: Answer) -> web.StreamResponse:
         request = passing.request
         if answer.whole is not None and not compresses(request, len(answer.whole)):
-            whole = replies.whole_of_index(answer, passing.envelope.request_id)
-            return await self._sender.send_whole(request, whole)
+            whole = replies.whole_of_index(request, answer, answer.whole, passing.envelope.request_id)
+            return await self._sender.send_whole(request, whole, len(answer.whole))
         response = replies.of_index(answer, passing.envelope.request_id)
         send = self._sender.send if passing.line.lasts else self._sender.send_list
         return await send(request, response, answer.body)

@@ -2,12 +2,13 @@
 
 from collections.abc import MutableMapping
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
 
 from kairship import index
 from kairship.apiserver.proxy import headers, statuses
 from kairship.apiserver.proxy.indexed import Answer
+from kairship.apiserver.proxy.whole_reply import WholeReply
 from kairship.index import statuses as statuses_of_lists
 from kairship.kube import Refused
 from kairship.rpc.errors import ApiError, Unavailable
@@ -15,6 +16,7 @@ from kairship.rpc.errors import ApiError, Unavailable
 SOURCE = "X-Kairship-Source"
 INSTANCE = "instance"
 INDEX = "index"
+_WITHOUT_BODY = frozenset({204, 304})
 NOT_NOTED = f'299 kairship "{index.NOT_NOTED}"'
 
 
@@ -28,8 +30,15 @@ def of_index(answer: Answer, request_id: str) -> web.StreamResponse:
     return web.StreamResponse(status=answer.status, headers=_from_there(answer, request_id))
 
 
-def whole_of_index(answer: Answer, request_id: str) -> web.Response:
-    return web.Response(status=answer.status, headers=_from_there(answer, request_id), body=answer.whole)
+def whole_of_index(request: web.BaseRequest, answer: Answer, body: bytes, request_id: str) -> web.StreamResponse:
+    return whole(request, answer.status, _from_there(answer, request_id), body)
+
+
+def whole(request: web.BaseRequest, status: int, headers: CIMultiDict[str], body: bytes) -> web.StreamResponse:
+    """To anything but HEAD."""
+    if request.version != HttpVersion11 or status in _WITHOUT_BODY:
+        return web.Response(status=status, headers=headers, body=body)
+    return WholeReply(status, headers, body)
 
 
 def _from_there(answer: Answer, request_id: str) -> CIMultiDict[str]:

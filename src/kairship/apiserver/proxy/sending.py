@@ -41,14 +41,15 @@ class Sender:
             raise
         return response
 
-    async def send_whole(self, request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
-        """Head and body in one piece, and before anything else is done about the request."""
+    async def send_whole(self, request: web.BaseRequest, response: web.StreamResponse, size: int) -> web.StreamResponse:
+        """Head and body in one piece, and before anything else is done about the request. `size` is the body's."""
         try:
-            await response.prepare(request)
-            if _is_taken_at_once(request, response.content_length or 0):
+            if _is_taken_at_once(request, size):
+                await response.prepare(request)
                 await response.write_eof()
             else:
                 async with asyncio.timeout(self._stalled):
+                    await response.prepare(request)
                     await response.write_eof()
         except BaseException:
             _break_off(request)

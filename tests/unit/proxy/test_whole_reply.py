@@ -1,0 +1,83 @@
+"""Replies in one step are what aiohttp would have sent."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+
+import pytest
+from aiohttp import web
+
+from kairship.apiserver.proxy.indexed import Answer
+from kairship.apiserver.proxy.replies import whole_of_index
+from kairship.apiserver.proxy.sending import _TAKEN_AT_ONCE
+
+LARGE = b"x" * (4 * _TAKEN_AT_ONCE)
+
+
+async def nothing() -> AsyncGenerator[bytes]:
+    return
+    yield b""
+
+
+@asynccontextmanager
+async def serving(body: bytes) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that answers everything with this."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        answer = Answer(status=200, headers={"Content-Type": "application/json"}, body=nothing(), whole=body)
+        return whole_of_index(request, answer, body, "an-id")
+
+    listening = await asyncio.get_running_loop().create_server(web.Server(handle), "127.0.0.1", 0)
+    async with listening, asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+
+
+async def reply(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], bytes]:
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return first, headers, await reader.readexactly(int(headers["content-length"]))
+
+
+@pytest.mark.parametrize("body", [b"", b'{"kind":"Pod"}\n', LARGE])
+async def test_a_connection_is_kept_for_the_next(body: bytes) -> None:
+    async with serving(body) as (reader, writer):
+        for _ in range(3):
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            first, headers, received = await reply(reader)
+            assert first == "HTTP/1.1 200 OK"
+            assert received == body
+            assert headers["content-type"] == "application/json"
+            assert (headers["x-kairship-source"], headers["x-request-id"]) == ("index", "an-id")
+            assert parsedate_to_datetime(headers["date"])
+            assert "connection" not in headers
+
+
+async def test_who_wants_it_closed_gets_it_closed() -> None:
+    async with serving(b"{}") as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        _, headers, received = await reply(reader)
+        assert (headers["connection"], received) == ("close", b"{}")
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize(("asked", "kept"), [("", False), ("Connection: keep-alive\r\n", True)])
+async def test_an_old_client_is_answered_as_such(asked: str, *, kept: bool) -> None:
+    async with serving(b"{}") as (reader, writer):
+        writer.write(f"GET / HTTP/1.0\r\nHost: here\r\n{asked}\r\n".encode())
+        first, headers, received = await reply(reader)
+        assert (first, received) == ("HTTP/1.0 200 OK", b"{}")
+        assert headers.get("connection", "") == ("keep-alive" if kept else "")
+        if not kept:
+            assert await reader.read() == b""
+
+
+async def test_several_requests_at_once_are_answered_in_turn() -> None:
+    async with serving(b"{}") as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n" * 3)
+        for _ in range(3):
+            assert (await reply(reader))[2] == b"{}"
