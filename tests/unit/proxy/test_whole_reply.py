@@ -21,11 +21,13 @@ async def nothing() -> AsyncGenerator[bytes]:
 
 
 @asynccontextmanager
-async def serving(body: bytes) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def serving(
+    body: bytes, *, status: int = 200
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection to a server that answers everything with this."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        answer = Answer(status=200, headers={"Content-Type": "application/json"}, body=nothing(), whole=body)
+        answer = Answer(status=status, headers={"Content-Type": "application/json"}, body=nothing(), whole=body)
         return whole_of_index(request, answer, body, "an-id")
 
     listening = await asyncio.get_running_loop().create_server(web.Server(handle), "127.0.0.1", 0)
@@ -81,3 +83,11 @@ async def test_several_requests_at_once_are_answered_in_turn() -> None:
         writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n" * 3)
         for _ in range(3):
             assert (await reply(reader))[2] == b"{}"
+
+
+@pytest.mark.parametrize(("status", "first"), [(201, "HTTP/1.1 201 Created"), (299, "HTTP/1.1 299")])
+async def test_whatever_a_cluster_answers_is_passed_on(status: int, first: str) -> None:
+    async with serving(b"{}", status=status) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        received = await reply(reader)
+        assert (received[0].rstrip(), received[2]) == (first, b"{}")

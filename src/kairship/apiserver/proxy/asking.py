@@ -26,11 +26,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.attributes.verb == "watch"
 
     @property
-    def is_about_one(self) -> bool:
-        """Whether it reads one object."""
-        return bool(self.name) and self.attributes.verb == "get"
-
-    @property
     def changes(self) -> bool:
         """Whether its verb is one that changes something; what a subresource makes of it is another matter."""
         return self.attributes.verb in _CHANGING

@@ -44,10 +44,7 @@ class Begun(msgspec.Struct, frozen=True):
     async def on_disk(self) -> None:
         """Raises `Unavailable`, without a time to come back: it may have been done."""
         try:
-            if self.stored.done():
-                self.stored.result()
-            else:
-                await asyncio.shield(self.stored)
+            await asyncio.shield(self.stored)
         except SpoolError:
             raise Unavailable(
                 "this may have been done, and cannot be written down; look whether it was before you try again"

@@ -6,7 +6,6 @@ For HTTP/1.1. What it does is what `web.Response` does with a body of bytes.
 import time
 from email.utils import formatdate
 from functools import lru_cache
-from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
@@ -15,15 +14,10 @@ from multidict import CIMultiDict
 
 class WholeReply(web.StreamResponse):
     def __init__(self, status: int, headers: CIMultiDict[str], body: bytes) -> None:
-        super().__init__(status=status)
-        self._head = headers
+        super().__init__(status=status, headers=headers)
         self._whole = body
         self._is_sent = False
         self._keeps_alive: bool | None = None
-
-    @property
-    def headers(self) -> CIMultiDict[str]:
-        return self._head
 
     @property
     def prepared(self) -> bool:
@@ -43,12 +37,12 @@ class WholeReply(web.StreamResponse):
         self._is_sent = True
         if self._keeps_alive is None:
             self._keeps_alive = request.keep_alive
-        head = self._head
+        head = self.headers
         head["Content-Length"] = str(len(self._whole))
         head["Date"] = _date(int(time.time()))
         if not self._keeps_alive:
             head["Connection"] = "close"
-        await request.writer.write_headers(_status_line(self.status), head)
+        await request.writer.write_headers(f"HTTP/1.1 {self.status} {self.reason}", head)
         await request.writer.write_eof(self._whole)
         return None
 
@@ -59,8 +53,3 @@ class WholeReply(web.StreamResponse):
 @lru_cache(maxsize=2)
 def _date(now: int) -> str:
     return formatdate(now, usegmt=True)
-
-
-@lru_cache(maxsize=64)
-def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
