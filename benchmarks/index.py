@@ -1,11 +1,11 @@
-"""Reads from the index beside the same reads from the kube-apiserver: same objects, one run, HTTPS, authentication on.
+"""Compares reads from the index with the same reads from the kube-apiserver, in one run, with HTTPS and authentication.
 
     python benchmarks/index.py [--objects 10000]
 
-Both sides return JSON and the same items. Times are what one client sees; server CPU is what the answering process
-used per request. Targets at 10,000 Deployments: get at most half of the apiserver's p50, lists of a namespace and by
-a rare label 4 times faster, the full list 2.5 times, WatchList 5 times; server CPU 4 times less; create to visible 10
-ms.
+Both sides have the same objects and return JSON with the same items. Times are those of one client; server CPU is what
+the answering process used per request. Targets at 10,000 Deployments: get at most half of the apiserver's p50, lists of
+a namespace and by a rare label 4 times faster, the full list 2.5 times, WatchList 5 times; server CPU 4 times less;
+create to visible 10 ms.
 """
 
 import argparse
@@ -41,7 +41,7 @@ END = b"initial-events-end"
 
 
 def deployment(number: int) -> dict[str, Any]:
-    """About 3 KB as the server stores it."""
+    """A Deployment of about 3 KB as the server stores it."""
     labels = {"app": f"app-{number % 1000}", "rare": str(number % 100), "team": f"team-{number % 7}"}
     variables = [{"name": f"SETTING_{index}", "value": "x" * 40} for index in range(20)]
     container = {"name": "main", "image": f"registry.example/app-{number % 1000}:1.{number % 50}", "env": variables}
@@ -56,7 +56,7 @@ def deployment(number: int) -> dict[str, Any]:
 
 
 class Side:
-    """One of those that are compared."""
+    """One of the two servers that are compared."""
 
     def __init__(self, url: str, tls: ssl.SSLContext, process: psutil.Process, **headers: str) -> None:
         self._client = LeanClient(url, tls, {"Accept": "application/json", **headers})
@@ -69,7 +69,7 @@ class Side:
         return answer
 
     def watch_list(self, *, keep: bool = False) -> Answer:
-        """To the end of its beginning."""
+        """Reads a watch until the end of its initial events."""
         return self._client.get(f"{PATH}/deployments?{WATCH_LIST}", until=END, keep=keep)
 
     def measure(self, work: Callable[..., Answer], times: int) -> dict[str, float]:
@@ -107,8 +107,8 @@ async def create(client: Client, count: int) -> None:
 
     async def some() -> None:
         for number in numbers:
-            place = f"ns-{number // IN_NAMESPACE}"
-            await client.create(kinds.DEPLOYMENTS, deployment(number), namespace=place)
+            namespace = f"ns-{number // IN_NAMESPACE}"
+            await client.create(kinds.DEPLOYMENTS, deployment(number), namespace=namespace)
 
     await asyncio.gather(*(some() for _ in range(12)))
 
@@ -122,13 +122,13 @@ async def until_synced(root: Path, cluster_uid: str, kind: str = "deployments.ap
             if partition is not None and partition.live:
                 index.close()
                 return
-        except Exception as error:  # noqa: BLE001 - not there yet, in whichever way
+        except Exception as error:  # noqa: BLE001 - any error means that it is not ready yet
             del error
         await asyncio.sleep(0.02)
 
 
 async def visible(client: Client, side: Side, times: int) -> float:
-    """The p50 of milliseconds between the reply to a creation and the object's being read from the index."""
+    """The p50 of the milliseconds from the reply to a creation until the object can be read from the index."""
     seconds = []
     for number in range(times):
         await client.create(kinds.DEPLOYMENTS, deployment(900_000 + number), namespace="ns-0")
@@ -169,7 +169,7 @@ async def compare(root: Path, plane: ControlPlane, apiserver: psutil.Process, cl
         url = f"https://127.0.0.1:{port}"
         sides = {
             "index": Side(url, tls, psutil.Process(server.pid), Authorization=f"Bearer {settings.token}"),
-            # As kubectl asks: what is large comes compressed. Then as it would answer our own question.
+            # As kubectl asks, which accepts compression of large replies; then as our own clients ask.
             "apiserver": Side(connection.server, tls, apiserver, **{"Accept-Encoding": "gzip"}),
             "apiserver, not compressed": Side(connection.server, tls, apiserver),
         }

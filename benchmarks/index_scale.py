@@ -1,10 +1,10 @@
-"""The index at 250,000 mixed objects in several clusters: what the collector needs, and how fast a search answers.
+"""Measures the index with 250,000 mixed objects in several clusters: the collector's cost, and the speed of searches.
 
     python benchmarks/index_scale.py [--objects 250000] [--clusters 5]
 
-One API server has a share of the objects, and is collected under as many names as there are clusters: to the collector
-and to the index these are clusters of their own, with lists, watches and files of their own. The collector's memory is
-read after the first cluster and after the last; searches go over all of them, over HTTPS with authentication.
+One API server has a share of the objects, and is collected under as many names as there are clusters: for the collector
+and the index these are separate clusters, with their own lists, watches and files. The collector's memory is read after
+the first cluster and after the last. Searches cover all clusters, over HTTPS with authentication.
 """
 
 import argparse
@@ -47,7 +47,7 @@ KINDS: tuple[tuple[Resource, float], ...] = (
 
 
 def manifest(resource: Resource, number: int, chance: random.Random) -> dict[str, Any]:
-    """Between one and three KB as the server stores it."""
+    """An object of one to three KB as the server stores it."""
     app = chance.choice(APPS)
     labels = {"app": app, "team": f"team-{chance.randrange(30)}", "pod-template-hash": f"{chance.randrange(5000):x}"}
     name = f"{app}-{chance.choice(APPS)}-{number:x}-{chance.randrange(16**5):05x}"
@@ -113,7 +113,7 @@ async def measure(root: Path, plane: ControlPlane, count: int, clusters: list[st
         collector = await asyncio.create_subprocess_exec(sys.executable, program, "collect", str(given))
         processes.append(collector)
         watched = psutil.Process(collector.pid)
-        # One after the other, so that what each of them adds is seen.
+        # One after the other, to see what each cluster adds.
         for name, (resource, _) in itertools.product(clusters, reversed(KINDS)):
             kind = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
             await until_synced(stored, name, kind)
@@ -151,7 +151,7 @@ async def measure(root: Path, plane: ControlPlane, count: int, clusters: list[st
 
 
 async def search(side: Side) -> dict[str, dict[str, float]]:
-    """The first page of each."""
+    """The first page of each search."""
     while True:
         try:
             side.read("/search?q=web")

@@ -1,6 +1,6 @@
-"""A client that costs next to nothing, so that what is measured is the server: one TLS connection, blocking, HTTP/1.1.
+"""A client that costs hardly any CPU, so that the server is measured: one blocking TLS connection with HTTP/1.1.
 
-A reply is timed to its last byte. Chunks are put together and decompressed after that, to look at what came.
+A reply is timed to its last byte. Chunks are joined and decompressed after that, to check the content.
 """
 
 import gzip
@@ -20,12 +20,12 @@ _TIMEOUT = 120.0
 _ROOM = 1 << 20
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _LAST_WORDS = 2048
-"""Enough for the bookmark that ends the beginning of a watch: what is looked for is in the last bytes of a read."""
+"""The size of a tail that contains the bookmark after the initial events of a watch."""
 
 
 _OVERLAP = 64
 _FRAMING = re.compile(rb"\r\n[0-9a-f]+\r\n")
-"""Between two chunks, which may part what is looked for."""
+"""The bytes between two chunks, which may divide the text that is searched for."""
 
 
 class Answer(NamedTuple):
@@ -36,13 +36,13 @@ class Answer(NamedTuple):
 
 
 def cpu_of(*processes: psutil.Process) -> float:
-    """Seconds, of all threads. The usual counters are too coarse for a request."""
+    """CPU-seconds of all threads of a process. The usual counters are too coarse for a single request."""
     tasks = (task for process in processes for task in Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def measure(work: Callable[..., Answer], times: int, *processes: psutil.Process) -> dict[str, float]:
-    """What some work takes its client, and the processes that do it."""
+    """The time that some work takes its client, and the CPU-seconds of the processes that do it."""
     size = len(work(keep=True).body)
     before, seconds = cpu_of(*processes), [work().seconds for _ in range(times)]
     return {
@@ -55,30 +55,30 @@ def measure(work: Callable[..., Answer], times: int, *processes: psutil.Process)
 class LeanClient:
     def __init__(self, url: str, tls: ssl.SSLContext, headers: dict[str, str]) -> None:
         self._url, self._given = url, headers
-        place = urlsplit(url)
-        self._address = (place.hostname or "", place.port or 443)
+        parts = urlsplit(url)
+        self._address = (parts.hostname or "", parts.port or 443)
         self._tls = tls
-        given = {"Host": place.netloc, **headers}
+        given = {"Host": parts.netloc, **headers}
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in given.items())
         self._room = memoryview(b"")
         self._socket: ssl.SSLSocket | None = None
 
     def get(self, path: str, *, until: bytes = b"", keep: bool = False) -> Answer:
-        """The whole reply, or as much of it as ends with `until`. Its body only if it is to be kept."""
+        """Send a request and read the whole reply, or the reply up to `until`. Returns the body only if `keep`."""
         return self._exchange(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode(), until=until, keep=keep)
 
     def send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """A request with a body, and its whole reply."""
+        """Send a request with a body and read the whole reply."""
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}{more}Content-Length: {len(body)}\r\n\r\n"
         return self._exchange(head.encode() + body, keep=True)
 
     def another(self, **headers: str) -> "LeanClient":
-        """With a connection of its own, and with other headers if there are any."""
+        """A client with its own connection, and with other headers if they are given."""
         return LeanClient(self._url, self._tls, {**self._given, **headers})
 
     def begin(self, path: str) -> None:
-        """Ask for what does not end, and return when it has begun."""
+        """Request an endless stream, and return when it has begun."""
         connected = self._connected()
         connected.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
         received = b""
@@ -125,7 +125,7 @@ class LeanClient:
         return self._socket
 
     def _receive(self, connected: ssl.SSLSocket) -> memoryview:
-        if not self._room:  # made when it is needed: of those who only wait there may be many
+        if not self._room:  # created on demand, because there may be many clients that only wait
             self._room = memoryview(bytearray(_ROOM))
         size = connected.recv_into(self._room)
         if not size:
@@ -144,12 +144,12 @@ def _is_gzip(headers: dict[str, str]) -> bool:
 
 
 def _unchunked(body: bytes) -> bytes:
-    parts, place = [], 0
-    while place < len(body):
-        line = body.find(b"\r\n", place)
-        size = int(body[place:line], 16) if line >= 0 else 0
+    parts, position = [], 0
+    while position < len(body):
+        line = body.find(b"\r\n", position)
+        size = int(body[position:line], 16) if line >= 0 else 0
         if not size:
             break
         parts.append(body[line + 2 : line + 2 + size])
-        place = line + 2 + size + 2
+        position = line + 2 + size + 2
     return b"".join(parts)

@@ -1,11 +1,11 @@
-"""The native proxy beside the instance's own API server: same objects, one run, HTTPS, authentication on.
+"""Compares the native proxy with the instance's own API server, in one run, with HTTPS and authentication.
 
     python benchmarks/proxy.py [--objects 10000] [--watches 1000]
 
-Reads are answered from the index, writes are passed on. Times are what one client sees that costs next to nothing;
-server CPU is what the answering process used per request. client-go's own informer is measured beside it, in JSON and
-in protobuf, which the proxy passes on. Terminals and logs end at the same pod of a member, with and without the
-entrance in between. At 10,000 objects the last table has the targets.
+Both have the same objects. The proxy answers reads from the index and forwards writes. Times are those of one client
+that costs hardly any CPU; server CPU is what the answering process used per request. client-go's own informer is
+measured as well, in JSON and in protobuf, which the proxy forwards. Terminals and logs end at the same pod of a member,
+with and without the entrance. At 10,000 objects the last table has the targets.
 """
 
 import argparse
@@ -17,51 +17,53 @@ from typing import Any
 import report
 from index import IN_NAMESPACE, create
 from proxied import dead, idle, streams
+from proxied.bench import DEAD_MEMBER, INSTANCE, LIVING_MEMBER, NAMESPACE, OTHER, POD, ProxyBench, measured
 from proxied.informers import informers
-from proxied.place import DEAD_MEMBER, INSTANCE, LIVING_MEMBER, NAMESPACE, OTHER, POD, Place, measured
 from proxied.shared_with_tests import write_log
 from proxied.side import PATH, Side, by_turns
 
 from kairship.kube import Client, kinds, ssl_context
-from kairship.kube.native_access import Way
+from kairship.rpc.native_access import NativeEndpoint
 
 GETS, GETS_AT_ONCE, WRITES, ECHOES, LOG_MEGABYTES = 30, 50, 300, 300, 20
 WRITTEN = "/api/v1/namespaces/ns-0/configmaps/written"
 PASSED_ON = f"/api/v1/namespaces/{NAMESPACE}/secrets?limit=1"
 IN_MEMBER = f"/apis/cluster.karmada.io/v1alpha1/clusters/{DEAD_MEMBER}/proxy"
 FASTER = {"get": 2.0, "list a namespace": 4.0, "list by a rare label": 4.0, "list all": 2.5, "WatchList": 5.0}
-"""Times faster than direct, at 10,000 objects."""
+"""The targets: how many times faster than the direct request, at 10,000 objects."""
 LESS_CPU, WRITE_RATIO, WATCH_KB = 4.0, 1.25, 150.0
 P99_RATIO = 1.5
-"""What "nothing" is of a p99, which is never twice the same."""
+"""The noise of a p99, below which a difference counts as none."""
 
 Figures = dict[str, Any]
 
 
 async def run(count: int, watches: int) -> None:
     began = time.monotonic()
-    async with measured() as place:
+    async with measured() as bench:
         print(f"up after {time.monotonic() - began:.0f} s", flush=True)
-        figures = await compare(place, count, watches)
+        figures = await compare(bench, count, watches)
     tell(count, figures)
 
 
-async def compare(place: Place, count: int, watches: int) -> Figures:
-    through, direct = place.through(Way(INSTANCE)), place.direct()
-    async with Client(place.instance) as instance:
+async def compare(bench: ProxyBench, count: int, watches: int) -> Figures:
+    through, direct = bench.through(NativeEndpoint(INSTANCE)), bench.direct()
+    async with Client(bench.instance) as instance:
         await create(instance, count)
         body = {"metadata": {"name": "written"}, "data": {"value": "0"}}
         await instance.create(kinds.CONFIGMAPS, body, namespace="ns-0")
     await asyncio.to_thread(until_indexed, through, count)
-    await asyncio.to_thread(place.until_quiet)
+    await asyncio.to_thread(bench.until_quiet)
     print("everything is made", flush=True)
     figures: Figures = {}
     parts: dict[str, Callable[[], Awaitable[Any]]] = {
         "reads": lambda: asyncio.to_thread(reads, through, direct, count),
-        "streams": lambda: terminals_and_logs(place),
-        "beside_the_dead": lambda: asyncio.to_thread(beside_the_dead, place, through),
-        "client_go_s": lambda: informers(Way(INSTANCE), place.outside, place.instance, place.plane.home.root),
-        "idle_watch_kb": lambda: asyncio.to_thread(idle_watches, place, through, watches),
+        "streams": lambda: terminals_and_logs(bench),
+        "beside_the_dead": lambda: asyncio.to_thread(beside_the_dead, bench, through),
+        "client_go_s": lambda: informers(
+            NativeEndpoint(INSTANCE), bench.outside, bench.instance, bench.plane.home.root
+        ),
+        "idle_watch_kb": lambda: asyncio.to_thread(idle_watches, bench, through, watches),
     }
     for name, measure in parts.items():
         began = time.monotonic()
@@ -82,15 +84,15 @@ def reads(through: Side, direct: Side, count: int) -> dict[str, dict[str, dict[s
     return {name: {"get": gets[name], **side.lists(namespaces), "write": writes[name]} for name, side in sides.items()}
 
 
-async def terminals_and_logs(place: Place) -> dict[str, dict[str, float]]:
+async def terminals_and_logs(bench: ProxyBench) -> dict[str, dict[str, float]]:
     pod = f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}"
-    by_entrance, by_instance = Way(INSTANCE, DEAD_MEMBER).path + pod, IN_MEMBER + pod
+    by_entrance, by_instance = NativeEndpoint(INSTANCE, DEAD_MEMBER).path + pod, IN_MEMBER + pod
     ways = {
-        "proxy": (place.outside, place.token, place.at_entrance(), by_entrance),
-        "direct": (place.instance, {}, place.at_instance(), by_instance),
+        "proxy": (bench.outside, bench.token, bench.at_entrance(), by_entrance),
+        "direct": (bench.instance, {}, bench.at_instance(), by_instance),
     }
     last = "that was all"
-    write_log(place.plane, *streams.log_lines(LOG_MEGABYTES, last))
+    write_log(bench.plane, *streams.log_lines(LOG_MEGABYTES, last))
     found = {}
     for name, (connection, headers, client, path) in ways.items():
         url, tls = connection.server + path, ssl_context(connection)
@@ -100,31 +102,31 @@ async def terminals_and_logs(place: Place) -> dict[str, dict[str, float]]:
     return found
 
 
-def beside_the_dead(place: Place, through: Side) -> dict[str, dict[str, float]]:
-    asked, found = place.at_entrance(), {}
-    member = place.through(Way(INSTANCE, LIVING_MEMBER))
+def beside_the_dead(bench: ProxyBench, through: Side) -> dict[str, dict[str, float]]:
+    asked, found = bench.at_entrance(), {}
+    member = bench.through(NativeEndpoint(INSTANCE, LIVING_MEMBER))
     for what, side, silent in (
-        ("an instance beside a dead member", through, Way(INSTANCE, DEAD_MEMBER)),
-        ("a member beside a dead member", member, Way(INSTANCE, DEAD_MEMBER)),
-        ("an instance beside a dead instance", through, Way(OTHER)),
+        ("an instance beside a dead member", through, NativeEndpoint(INSTANCE, DEAD_MEMBER)),
+        ("a member beside a dead member", member, NativeEndpoint(INSTANCE, DEAD_MEMBER)),
+        ("an instance beside a dead instance", through, NativeEndpoint(OTHER)),
     ):
-        pid = place.apiserver_of(silent.cluster or silent.instance)
-        until_back(place, silent)
+        pid = bench.apiserver_of(silent.cluster or silent.instance)
+        until_back(bench, silent)
         found[what] = dead.beside(side, PASSED_ON, pid=pid, asked=asked, dead=silent.path + PASSED_ON)
     return found
 
 
-def until_back(place: Place, way: Way) -> None:
-    """The entrance asks a place again some seconds after it did not answer."""
-    client, deadline = place.at_entrance(), time.monotonic() + 60
+def until_back(bench: ProxyBench, way: NativeEndpoint) -> None:
+    """Returns when the entrance uses a server again, which it retries some seconds after it did not answer."""
+    client, deadline = bench.at_entrance(), time.monotonic() + 60
     while client.get(way.path + PASSED_ON).status != 200:
         assert time.monotonic() < deadline, f"{way} does not come back"
         time.sleep(0.5)
     client.close()
 
 
-def idle_watches(place: Place, through: Side, count: int) -> float:
-    return idle.slope(through, idle.watchers(place.at_entrance(), Way(INSTANCE), count), count)
+def idle_watches(bench: ProxyBench, through: Side, count: int) -> float:
+    return idle.slope(through, idle.watchers(bench.at_entrance(), NativeEndpoint(INSTANCE), count), count)
 
 
 def until_indexed(through: Side, count: int) -> None:

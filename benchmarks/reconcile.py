@@ -1,28 +1,28 @@
-"""What the controller-manager costs while nothing changes, and how soon and how cheaply it acts when something does.
+"""Measures the idle cost of the controller-manager, and how soon and how cheaply it acts on a change.
 
-    python benchmarks/reconcile.py            the figures, and results/reconcile.json
-    python benchmarks/reconcile.py --check    the same, and fails unless cost follows changes and not objects
+    python benchmarks/reconcile.py            prints and writes results/reconcile.json
+    python benchmarks/reconcile.py --check    does the same, and fails unless cost follows changes and not objects
 
-A plane of its own in a temporary directory: a real global cluster, and `kairship controller-manager` run by the
-supervisor as `kairship up` runs it, with its own service account. Three things are measured, in one run:
+The plane runs in a temporary directory: a real global cluster, and `kairship controller-manager`, which the supervisor
+runs as `kairship up` does, with its own service account. Three things are measured in one run:
 
-Idle, with 10, 100 and 1,000 objects. Half of them are Memberships, half are Secrets with a kubeconfig's worth of data:
-the controllers watch both and have nothing to do for them. (Instances are the third part: they are probed all the
-time, so they are meant to cost.) CPU is the process's own, memory its proportional set, as the supervisor reports it.
-Requests are those that the API server has in its audit log under the service account, the lease's included.
-Beside it, on the same objects, runs what people write instead: a loop that lists everything every few seconds.
+Idle, with 10, 100 and 1,000 objects. Half of them are Memberships and half are Secrets of the size of a kubeconfig: the
+controllers watch both and have nothing to do for them. (Instances are the third part: they are probed all the time, so
+they are expected to cost.) CPU is the process's own and memory its proportional set size, as the supervisor reports
+them. Requests are those in the API server's audit log by the service account, including those for the lease. The
+comparison, on the same objects, is a simple poller that lists everything every few seconds.
 
-Changes, one after the other, with the same numbers of objects. A change is a new label on a Membership. It wakes the
-lifecycle controller for the instance that the Membership names, and the controller begins by reading that instance:
-the moment at which the API server receives this GET, by its audit log, ends the measurement, which began when the PATCH
-was sent. The instances do not exist, so the reconcile ends there, and the CPU per change is that of the runtime, from
-the event to the reconcile. Beside it `kubectl get --watch` prints the same changes: the time of its line is what a
-bare watch takes.
+Changes, one after the other, with the same numbers of objects. A change is a new label on a Membership. It triggers the
+lifecycle controller for the instance that the Membership names, and the controller begins by reading that instance. The
+measurement begins when the PATCH is sent and ends when the API server receives this GET, by its audit log. The
+instances do not exist, so the reconcile ends there, and the CPU per change is that of the runtime, from the event to
+the reconcile. For comparison `kubectl get --watch` prints the same changes: the time of its line is that of a bare
+watch.
 
-Instances: one and two real Karmadas of the driver `local`, running and left alone. Status sync looks at each of their
-components every two seconds, so that a fault shows in seconds: this is the cost that does grow with objects.
+Instances: one and two real Karmadas of the driver `local`, which run and are left alone. Status sync checks each of
+their components every two seconds, so that a fault shows in seconds: this is the cost that does grow with objects.
 
-The table tells CPU in percent of one core. On a busy machine trust the ratios.
+The table has CPU in percent of one core. On a busy machine only the ratios are reliable.
 """
 
 import argparse
@@ -44,8 +44,8 @@ from processes.measured_plane import PATIENCE, Latency, Plane, Request, running_
 
 from kairship.controllers import rbac
 from kairship.controllers.global_cluster import INSTANCE, MEMBERSHIP
-from kairship.embedded import Home, roles
-from kairship.instances.drivers.waiting import until
+from kairship.embedded import Home, plane_processes
+from kairship.instances.drivers.polling import until
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import MetadataOnly
 from kairship.resources import NAMESPACE, Instance
@@ -62,8 +62,8 @@ SECRET_BYTES = 4096
 POLLER = "benchmark/poller"
 POLLER_AGENT = "poller"
 
-# What `--check` tolerates from the smallest number of objects to the largest: twice as much, and the noise of a short
-# window. Cost that follows objects would be a hundred times as much.
+# The growth that `--check` tolerates from the smallest number of objects to the largest: a factor of two, and the noise
+# of a short window. If the cost followed the objects, it would grow by a factor of a hundred.
 TOLERATED_FACTOR = 2.0
 TOLERATED_NOISE = {"idle CPU, %": 0.5, "idle requests per second": 0.2, "CPU per change, ms": 1.0}
 
@@ -84,23 +84,23 @@ class Changes:
 
 
 def _poller(home: Home) -> ProcessSpec:
-    kubeconfig = home.roles / f"{rbac.ACCOUNT}.kubeconfig"
+    kubeconfig = home.processes / f"{rbac.ACCOUNT}.kubeconfig"
     return ProcessSpec(
         name=POLLER,
         argv=(sys.executable, str(Path(__file__).resolve()), "--poll", str(kubeconfig)),
-        cwd=str(home.roles),
-        after=(roles.CONTROLLER_MANAGER,),
+        cwd=str(home.processes),
+        after=(plane_processes.CONTROLLER_MANAGER,),
     )
 
 
 async def poll(kubeconfig: Path) -> None:
-    """What the controller-manager is compared with: lists what it watches, again and again, and looks for changes."""
+    """The poller that the controller-manager is compared with: it lists the same kinds again and again."""
     known: dict[str, str] = {}
     async with Client(Connection.from_kubeconfig(kubeconfig), user_agent=POLLER_AGENT) as client:
         while True:
             found: dict[str, str] = {}
             for resource, namespace in ((INSTANCE, None), (MEMBERSHIP, None), (kinds.SECRETS, NAMESPACE)):
-                page = await client.list(resource, namespace=namespace, as_type=MetadataOnly)
+                page = await client.typed(MetadataOnly).list(resource, namespace=namespace)
                 found |= {item.metadata.uid: item.metadata.resource_version for item in page.items}
             known, changed = found, known.items() ^ found.items()
             print(f"{len(known)} objects, {len(changed)} differences")
@@ -108,14 +108,14 @@ async def poll(kubeconfig: Path) -> None:
 
 
 class Objects:
-    """The Memberships and Secrets that the plane has."""
+    """The Memberships and Secrets of the plane."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self.memberships: list[str] = []
 
     async def grow_to(self, size: int) -> None:
-        """Returns when the controllers have looked at every new one."""
+        """Returns when the controllers have processed every new object."""
         begin = time.time()
         names = [f"bench-{number:04}" for number in range(len(self.memberships), size // 2)]
         async with asyncio.TaskGroup() as tasks:
@@ -138,14 +138,14 @@ class Objects:
 
 
 class Costs:
-    """What processes of the supervisor use up."""
+    """The CPU-seconds of processes of the supervisor."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
 
     async def idle(self) -> tuple[Idle, Idle]:
-        """Of the controller-manager and of the poller, over the same seconds."""
-        names = (roles.CONTROLLER_MANAGER, POLLER)
+        """The usage of the controller-manager and of the poller over the same seconds."""
+        names = (plane_processes.CONTROLLER_MANAGER, POLLER)
         begin, before = time.time(), [await self._plane.cpu_seconds(name) for name in names]
         await asyncio.sleep(IDLE_SECONDS)
         after, end = [await self._plane.cpu_seconds(name) for name in names], time.time()
@@ -165,7 +165,7 @@ class Costs:
 
 
 class KubectlWatch:
-    """`kubectl get --watch`, and when it printed which change."""
+    """`kubectl get --watch`, and the times at which it printed each change."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -209,7 +209,7 @@ class KubectlWatch:
 
 
 async def measure_changes(plane: Plane, objects: Objects, costs: Costs, idle: Idle) -> Changes:
-    """`idle` is what is used up anyway."""
+    """`idle` is the usage without changes."""
     sent: list[tuple[str, float]] = []
     watched: list[float] = []
     async with KubectlWatch.running(plane) as watch:
@@ -247,7 +247,7 @@ def _reads_instance(request: Request) -> bool:
 
 
 def _answers(sent: Iterable[tuple[str, float]], requests: Sequence[Request]) -> list[float | None]:
-    """For each change the first look at its instance since then."""
+    """The first read of its instance after each change."""
     looks: dict[str, list[float]] = {}
     for request in filter(_reads_instance, requests):
         looks.setdefault(request.object_ref.name, []).append(request.at.timestamp())
@@ -258,7 +258,7 @@ async def add_instance(plane: Plane, name: str) -> None:
     await plane.client.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "local"}})
 
     async def not_yet() -> str | None:
-        status = (await plane.client.get(INSTANCE, name, as_type=Instance)).status
+        status = (await plane.client.typed(Instance).get(INSTANCE, name)).status
         runs = status.state is InstanceState.RUNNING and status.operation is None
         return None if runs else f"it is {status.state}"
 
@@ -266,7 +266,7 @@ async def add_instance(plane: Plane, name: str) -> None:
 
 
 async def measure() -> list[str]:
-    """Prints and writes everything; returns what is not as promised."""
+    """Prints and writes all results. Returns the promises that were not kept."""
     load = round(psutil.getloadavg()[0], 2)
     idle: dict[str, Idle] = {}
     polling: dict[str, Idle] = {}
@@ -327,7 +327,7 @@ def _compare(
         f"change to reconcile p99 to a kubectl watch's, {many} objects": (
             most.reconcile.p99_ms / most.kubectl_watch.p99_ms
         ),
-        # On average a change waits for half a round.
+        # On average a change waits for half an interval.
         f"a poller's wait for a change to ours, {many} objects": POLL_EVERY * 1000 / 2 / most.reconcile.p50_ms,
     }
     return {name: round(value, 3) for name, value in ratios.items()}, broken
@@ -362,7 +362,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail unless cost follows changes and not objects")
     parser.add_argument("--poll", type=Path, metavar="KUBECONFIG", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    # As Ctrl-C: the plane is stopped on the way out.
+    # SIGTERM acts like Ctrl-C, so that the plane is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.poll:
         asyncio.run(poll(arguments.poll))

@@ -1,4 +1,4 @@
-"""What every benchmark shares: where results go, and which machine they come from."""
+"""What every benchmark shares: the file of its results, and a description of the machine."""
 
 import json
 import os
@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write(name: str, *, figures: dict[str, Any], ratios: dict[str, float] | None = None) -> None:
-    """Write `results/<name>.json`: figures, ratios, machine and versions."""
+    """Write `results/<name>.json` with figures, ratios, machine and versions."""
     RESULTS.mkdir(exist_ok=True)
     document = {
         "benchmark": name,

@@ -1,10 +1,10 @@
-"""How long `kairship up` takes, phase by phase, and what each process costs.
+"""Measures how long `kairship up` takes, phase by phase, and what each process costs.
 
     python benchmarks/up.py
 
 Targets, on two cores with the binaries present and three members: everything ready in 40 s, under 4 GB of memory; a
-further instance ready in 10 s. The engine's cold build is measured apart (`python benchmarks/up.py --build`), in an
-empty cache: it takes minutes and some gigabytes of disk.
+further instance ready in 10 s. The engine's cold build is measured separately (`python benchmarks/up.py --build`), in
+an empty cache: it takes minutes and some gigabytes of disk.
 """
 
 import argparse
@@ -25,14 +25,14 @@ from kairship.instances.drivers import DesiredInstance, Step, run_steps
 
 
 class Timeline:
-    """Notes when each subject of `up` began and was done."""
+    """Records when each subject of `up` began and was done."""
 
     def __init__(self) -> None:
         self.begin = time.monotonic()
         self.done_at: dict[str, float] = {}
 
     def doing(self, subject: str, activity: str) -> None:
-        """Only the end counts."""
+        """Ignored: only the end counts."""
 
     def done(self, subject: str, outcome: str) -> None:
         self.done_at[subject] = time.monotonic() - self.begin
@@ -43,7 +43,7 @@ class StepTimes:
         self.seconds: dict[str, float] = {}
 
     def started(self, step: Step, *, position: int, total: int) -> None:
-        """Only the end counts."""
+        """Ignored: only the end counts."""
 
     def finished(self, step: Step, *, seconds: float) -> None:
         self.seconds[step.name] = seconds

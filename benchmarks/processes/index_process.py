@@ -2,8 +2,8 @@
 
     python benchmarks/processes/index_process.py collect|serve SETTINGS.json
 
-The server does what the native proxy does with a read: checks a bearer token, answers from the index, splices watches,
-passes the rest through.
+The server treats a read as the native proxy does: it checks a bearer token, answers from the index, splices watches,
+and forwards all other requests.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ import uvloop
 from aiohttp import web
 
 from kairship.index import (
-    Current,
+    CurrentIndex,
     Index,
     KubernetesReads,
     PageTokens,
     PassThrough,
     ReadRequest,
-    Scope,
     Search,
     Splicer,
+    VisibleScope,
     WatchRequest,
     words_of,
 )
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
-from kairship.kpanda.collector import ClusterStores, Collector
+from kairship.kpanda.collector import ClusterStores, Collector, Stage
 from kairship.kube import Client, Connection, kinds
 from kairship.process.allocation import keep_freed_memory
 from kairship.reconcile import SystemClock
@@ -60,7 +60,7 @@ class Server:
         self._expected = f"Bearer {settings.token}".encode()
 
     def runner(self) -> web.ServerRunner:
-        """Below aiohttp's router and middlewares, as the entrance serves."""
+        """Serves below aiohttp's router and middlewares, as the entrance does."""
         return web.ServerRunner(web.Server(self.serve, handler_cancellation=True, access_log=None))
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -86,7 +86,7 @@ class Server:
             return web.Response(status=raw.status, body=raw.body, headers={"Passed-Through": "yes"})
 
     async def _search(self, text: str) -> web.Response:
-        scopes = tuple(Scope(cluster) for cluster in self._settings.clusters)
+        scopes = tuple(VisibleScope(cluster) for cluster in self._settings.clusters)
         hits = await self._index.search(Search(words=words_of(text), scopes=scopes))
         shown = [{"where": hit.position, "uid": hit.uid, "created": hit.created} for hit in hits]
         return web.Response(body=msgspec.json.encode(shown), content_type="application/json")
@@ -104,7 +104,7 @@ async def _send(
 
 
 def _place(path: str) -> tuple[str | None, str | None]:
-    """Namespace and name in a path of Deployments."""
+    """The namespace and name in a path of Deployments."""
     parts = path.removeprefix("/apis/apps/v1/").split("/")
     match parts:
         case ["deployments"]:
@@ -124,7 +124,7 @@ async def serve(settings: Settings) -> None:
     tls.load_cert_chain(settings.cert, settings.key)
     async with Client(Connection.from_kubeconfig(settings.kubeconfig)) as client, Splicer(index) as splicer:
         server = Server(
-            settings, client, index, KubernetesReads(Current(index, writes), PageTokens(b"k" * 32)), splicer
+            settings, client, index, KubernetesReads(CurrentIndex(index, writes), PageTokens(b"k" * 32)), splicer
         )
         runner = server.runner()
         await runner.setup()
@@ -143,7 +143,7 @@ async def collect(settings: Settings) -> None:
         for cluster in settings.clusters:
             collector.follow(cluster, lambda: Client(connection))
             # One after the other, so that it is seen what each of them adds.
-            while collector.problems(cluster):  # noqa: ASYNC110 - it tells nobody when that changes
+            while collector.progress(cluster).stage is not Stage.CURRENT:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.2)
         await asyncio.Event().wait()
 

@@ -1,7 +1,7 @@
-"""Many instances and clusters made of a few real ones, by a relay that changes who they are and nothing else.
+"""Presents a few real instances and clusters as many, by a relay that changes only their identity.
 
 The relay is the Go program in `benchmarks/relay`, which says what it changes. Behind it are real Karmadas of the driver
-`local` and real Kubernetes clusters, under the supervisor of the plane that is measured.
+`local` and real Kubernetes clusters, which run under the supervisor of the measured plane.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ _SOURCES = Path(__file__).parent.parent / "relay"
 _BUILD_TIMEOUT = 300.0
 _RELAY = "benchmark/relay"
 _ACCOUNT = "benchmark"
-# Karmada would make a Work of each namespace for each of its clusters.
+# Otherwise Karmada would create a Work for each namespace and each of its clusters.
 _OURS_ALONE = {"namespace.karmada.io/skip-auto-propagation": "true"}
 
 
 def world(number: int) -> str:
-    """The namespace of a real Karmada that an instance has for its own, and the label of what it has besides."""
+    """The namespace of a real Karmada that represents an instance, and the label of its other objects."""
     return f"world-{number:05}"
 
 
@@ -51,14 +51,14 @@ class _Real:
 
 
 class Requests(msgspec.Struct, frozen=True):
-    """What the plane's own clients have asked for."""
+    """The number of requests of the plane's own clients."""
 
     instances: int
     clusters: int
 
 
 class ManyPlanes:
-    """The planes that the relay shows, by number."""
+    """The planes that the relay serves, by number."""
 
     def __init__(self, port: int, ca: bytes, instances: list[_Real], members: list[_Real]) -> None:
         self._server = f"https://127.0.0.1:{port}"
@@ -73,11 +73,11 @@ class ManyPlanes:
         return self._shown("cluster", number, self._members)
 
     def behind(self, instance: int) -> Client:
-        """The real Karmada behind an instance, with every right."""
+        """A connection to the real Karmada of an instance, as cluster administrator."""
         return self._instances[instance % len(self._instances)].client
 
     async def prepare(self, instance: int) -> None:
-        """Its namespace, so that something can be put there."""
+        """Create the namespace of an instance, so that objects can be created in it."""
         labels = {LABEL: world(instance), **_OURS_ALONE}
         await self.behind(instance).create(kinds.NAMESPACES, {"metadata": {"name": world(instance), "labels": labels}})
 
@@ -93,7 +93,7 @@ class ManyPlanes:
 
 @asynccontextmanager
 async def many_planes(plane: Plane, *, karmadas: int, members: int) -> AsyncIterator[ManyPlanes]:
-    """They end with the plane that is measured."""
+    """The real clusters and the relay, which end with the plane that is measured."""
     binary = await asyncio.to_thread(_build)
     async with AsyncExitStack() as clients:
         real = [await _karmada(plane, f"real-{number}", clients) for number in range(karmadas)]
@@ -134,7 +134,7 @@ async def _karmada(plane: Plane, name: str, clients: AsyncExitStack) -> _Real:
 
 
 async def _member(plane: Plane, name: str, clients: AsyncExitStack) -> _Real:
-    """Without nodes and what runs on them: only its API is asked."""
+    """A cluster without nodes and workloads, because only its API is used."""
     member = await clusters.control_plane(
         plane.supervisor, plane.home.planes, kind=PlaneKind.MEMBER, name=name, uid=str(uuid.uuid4())
     )
@@ -149,7 +149,7 @@ async def _member(plane: Plane, name: str, clients: AsyncExitStack) -> _Real:
 
 
 async def _real(connection: Connection, clients: AsyncExitStack) -> _Real:
-    """With an account for those who come through the relay, which cannot show a certificate."""
+    """Creates an account for clients of the relay, through which a client certificate cannot be used."""
     client = await clients.enter_async_context(Client(connection))
     subject = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace": "kube-system"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
@@ -168,7 +168,7 @@ async def _real(connection: Connection, clients: AsyncExitStack) -> _Real:
 
 
 def _build() -> Path:
-    """Once per version of its sources, into the cache of the engine."""
+    """Builds the relay once per version of its sources, into the cache of the engine."""
     cache = Cache.default()
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()))).hexdigest()[:16]
     binary = cache.root / "benchmarks" / f"relay-{digest}"

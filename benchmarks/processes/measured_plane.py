@@ -1,7 +1,7 @@
 """A plane that benchmarks measure: a real global cluster, and the controller-manager as `kairship up` runs it.
 
-In a temporary directory, under a supervisor of its own. The API server of the global cluster writes down every request
-of the controller-manager's service account.
+It runs in a temporary directory, under its own supervisor. The API server of the global cluster records every request
+of the controller-manager's service account in its audit log.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import psutil
 from kairship.controllers import rbac
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import Home, clusters, roles
+from kairship.embedded import Home, clusters, plane_processes
 from kairship.engine import Engine
 from kairship.kube import Client
 from kairship.resources import NAMESPACE
@@ -28,7 +28,7 @@ from kairship.supervisor import ProcessSpec, SupervisorClient, daemon
 
 PATIENCE = 90.0
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{rbac.ACCOUNT}"
-_MEASURED = (roles.TOKEN_KEEPER, roles.CONTROLLER_MANAGER)
+_MEASURED = (plane_processes.TOKEN_KEEPER, plane_processes.CONTROLLER_MANAGER)
 
 
 class ObjectReference(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class ObjectReference(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, rename="camel"):
-    """An entry of the audit log. A watch has two, when it begins and when it ends."""
+    """An entry of the audit log. A watch has two entries: one when it begins and one when it ends."""
 
     id: str = msgspec.field(name="auditID")
     verb: str
@@ -66,7 +66,7 @@ class AuditLog:
         return msgspec.structs.replace(apiserver, argv=(*apiserver.argv, *flags))
 
     def between(self, begin: float, end: float) -> list[Request]:
-        """In the order of their arrival; times are Unix times."""
+        """The requests in the order of their arrival. Times are Unix times."""
         entries = msgspec.json.Decoder(Request).decode_lines(self._log.read_bytes())
         found = {entry.id: entry for entry in entries if begin <= entry.at.timestamp() < end}
         return sorted(found.values(), key=lambda request: request.at)
@@ -85,7 +85,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Plane:
-    """The running plane, and what is needed to look at it."""
+    """The running plane, with what is needed to measure it."""
 
     home: Home
     engine: Engine
@@ -94,23 +94,23 @@ class Plane:
     client: Client
     audit: AuditLog
 
-    async def cpu_seconds(self, name: str = roles.CONTROLLER_MANAGER) -> float:
-        """What a process of the supervisor has used so far."""
+    async def cpu_seconds(self, name: str = plane_processes.CONTROLLER_MANAGER) -> float:
+        """The CPU-seconds that a process of the supervisor has used so far."""
         [status] = await self.supervisor.status(name)
         assert status.pid is not None, f"{name} does not run: {status.last_exit}"
         assert not status.restarts, f"{name} has not run all the time: {status.last_exit}"
         times = psutil.Process(status.pid).cpu_times()
         return times.user + times.system
 
-    async def memory_bytes(self, name: str = roles.CONTROLLER_MANAGER) -> int:
-        """Its proportional set."""
+    async def memory_bytes(self, name: str = plane_processes.CONTROLLER_MANAGER) -> int:
+        """The proportional set size of a process."""
         [status] = await self.supervisor.status(name, measured=True)
         return status.memory_bytes or 0
 
 
 @asynccontextmanager
-async def running_plane(beside: Callable[[Home], Iterable[ProcessSpec]] = lambda _: ()) -> AsyncIterator[Plane]:
-    """`beside` are processes that run beside what is measured."""
+async def running_plane(extra: Callable[[Home], Iterable[ProcessSpec]] = lambda _: ()) -> AsyncIterator[Plane]:
+    """Runs a plane. `extra` returns further processes that run next to the measured ones."""
     engine = await Engine.find()
     with tempfile.TemporaryDirectory(prefix="kairship-bench-", ignore_cleanup_errors=True) as directory:
         home = Home(Path(directory) / "plane")
@@ -127,9 +127,9 @@ async def running_plane(beside: Callable[[Home], Iterable[ProcessSpec]] = lambda
             await supervisor.put(kubernetes.etcd(cluster, engine), apiserver, controllers)
             await supervisor.wait_ready(cluster.group, timeout=PATIENCE)
             async with Client(cluster.connection()) as client:
-                await roles.install(client)
-                processes = await roles.processes(supervisor, cluster, home, engine)
-                more = list(beside(home))
+                await plane_processes.install(client)
+                processes = await plane_processes.processes(supervisor, cluster, home, engine)
+                more = list(extra(home))
                 await supervisor.put(*(each for each in processes if each.name in _MEASURED), *more)
                 await supervisor.wait_ready(*_MEASURED, *(each.name for each in more), timeout=PATIENCE)
                 yield Plane(home, engine, supervisor, cluster, client, audit)

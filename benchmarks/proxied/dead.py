@@ -1,6 +1,7 @@
-"""What others notice of a member or an instance that does not answer: its API server is stopped, and many ask it.
+"""Measures the effect of an unresponsive member or instance on other requests: its API server is stopped while many
+requests are sent to it.
 
-Whoever asks it is the one whose other requests are measured: nobody is nearer to it.
+The same client sends these requests and those that are measured, because it is affected most.
 """
 
 import os
@@ -18,27 +19,27 @@ _TIMES = 400
 
 
 def p99(side: Side, path: str) -> float:
-    """In milliseconds."""
+    """The p99 in milliseconds."""
     return sorted(side.get(path).seconds for _ in range(_TIMES))[int(_TIMES * 0.99) - 1] * 1e3
 
 
 @contextmanager
 def silent(pid: int, asked: LeanClient, path: str) -> Iterator[None]:
-    """A server that accepts and says nothing, and many who wait for it."""
+    """Stops a server, so that it accepts connections and does not answer, and sends it many requests."""
     with ThreadPoolExecutor(_STUCK) as pool:
         os.kill(pid, signal.SIGSTOP)
         try:
             for _ in range(_STUCK):
                 pool.submit(asked.another().get, path)
-            time.sleep(1.0)  # until they wait
+            time.sleep(1.0)  # until the requests wait for the server
             yield
         finally:
-            with suppress(ProcessLookupError):  # its supervisor may have lost patience
-                os.kill(pid, signal.SIGCONT)  # those who wait for it come to an end
+            with suppress(ProcessLookupError):  # the supervisor may have killed it meanwhile
+                os.kill(pid, signal.SIGCONT)  # now the waiting requests end
 
 
 def beside(side: Side, path: str, *, pid: int, asked: LeanClient, dead: str) -> dict[str, float]:
-    """The p99 of a side with everybody alive, and while the server of `pid` is dead and asked for the path `dead`."""
+    """The p99 of a side while all servers run, and while the server of `pid` hangs and the path `dead` is requested."""
     p99(side, path)
     alive = p99(side, path)
     with silent(pid, asked, dead):

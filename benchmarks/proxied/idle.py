@@ -1,4 +1,4 @@
-"""What an idle watch costs the entrance: the slope of its memory over many."""
+"""Measures the cost of an idle watch in the entrance: the slope of its memory over many watches."""
 
 import time
 from collections.abc import Callable
@@ -7,17 +7,17 @@ import msgspec
 from lean_client import LeanClient
 from proxied.side import Side
 
-from kairship.kube.native_access import Way
+from kairship.rpc.native_access import NativeEndpoint
 
 PER_CALLER = 150
-"""Watches of one person, of whom the entrance allows 200."""
+"""Watches per user, of which the entrance allows 200."""
 _BASE = "/apis/ghippo.io/v1alpha1"
 _FIRST, _PASSWORD = "the first password of many", "a password of a benchmark"
 _PATIENCE = 60.0
 
 
 def slope(through: Side, open_one: Callable[[int], LeanClient], count: int) -> float:
-    """KB for each, between a fifth and all of them: what a first one costs is there once."""
+    """The KB per watch, between a fifth of the watches and all, so that the cost of the first one does not count."""
     held = [open_one(number) for number in range(count // 5)]
     time.sleep(2.0)
     few = through.memory()
@@ -29,8 +29,8 @@ def slope(through: Side, open_one: Callable[[int], LeanClient], count: int) -> f
     return grown / (count - count // 5)
 
 
-def watchers(admin: LeanClient, way: Way, count: int) -> Callable[[int], LeanClient]:
-    """Opens the watch of a number, each in the name of somebody who may have one more."""
+def watchers(admin: LeanClient, way: NativeEndpoint, count: int) -> Callable[[int], LeanClient]:
+    """Opens the watch of a number, as a user who may open one more."""
     path = f"{way.path}/api/v1/namespaces/default/configmaps"
     listed = msgspec.json.decode(admin.get(path, keep=True).body)
     callers = [admin, *(_person(admin, number) for number in range(-(-count // PER_CALLER) - 1))]
@@ -47,7 +47,7 @@ def watchers(admin: LeanClient, way: Way, count: int) -> Callable[[int], LeanCli
 
 
 def _person(admin: LeanClient, number: int) -> LeanClient:
-    """An administrator who is made for this."""
+    """Creates an administrator for this measurement."""
     name = f"watcher-{number}"
     made = _post(admin, "/users", {"name": name, "password": _FIRST})
     binding = {"subject": {"kind": "USER", "id": made["id"]}, "role": "platform-admin", "target": {"kind": "PLATFORM"}}
@@ -69,10 +69,10 @@ def _post(client: LeanClient, path: str, body: object, *, verb: str = "POST") ->
 
 
 def _until_let_in(client: LeanClient, path: str) -> None:
-    """By the instance itself, where the rights of somebody new arrive a moment later."""
+    """Returns when the instance itself accepts the user: the RBAC of a new user arrives a moment later."""
     deadline = time.monotonic() + _PATIENCE
     asking = client.another(**{"Cache-Control": "no-cache"})
     while asking.get(path).status != 200:
-        assert time.monotonic() < deadline, "the rights of somebody new do not arrive"
+        assert time.monotonic() < deadline, "the instance does not accept the new user"
         time.sleep(0.2)
     asking.close()

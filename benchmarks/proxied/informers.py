@@ -1,4 +1,4 @@
-"""client-go's own informer on everything there is, in JSON and in protobuf: how long it takes to have it all."""
+"""Measures client-go's own informer on all objects, in JSON and in protobuf: the time until it has synced."""
 
 import asyncio
 from pathlib import Path
@@ -6,16 +6,19 @@ from pathlib import Path
 import msgspec
 from proxied.shared_with_tests import build
 
-from kairship.kube import Connection, native_access
-from kairship.kube.kubeconfig import UserEntry
-from kairship.kube.native_access import Way
+from kairship.kube import Connection
+from kairship.kube.config.kubeconfig import UserEntry
+from kairship.rpc import native_access
+from kairship.rpc.native_access import NativeEndpoint
 
 _PATIENCE = 180.0
 _TIMES = 2
 
 
-async def informers(way: Way, outside: Connection, direct: Connection, folder: Path) -> dict[str, dict[str, float]]:
-    """Seconds, the better of two, by encoding and side."""
+async def informers(
+    way: NativeEndpoint, outside: Connection, direct: Connection, folder: Path
+) -> dict[str, dict[str, float]]:
+    """Seconds by encoding and side, the better of two runs."""
     binary = await asyncio.to_thread(build, "clients")
     credential = UserEntry(token=outside.token)
     files = {

@@ -1,4 +1,4 @@
-"""What tests have as well: programs that judge what is served, and pods that answer."""
+"""Programs and pods that the tests use as well."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The two that are compared: the native proxy, and the API server behind it, each asked by a client of its own."""
+"""The two sides that are compared, the native proxy and the API server behind it, each with a client of its own."""
 
 import json
 import ssl
@@ -15,7 +15,7 @@ _LISTS, _WHOLE = 20, 5
 
 
 class Side:
-    """`path` is in front of what Kubernetes calls its paths; `processes` are those that answer."""
+    """`path` is the prefix of the Kubernetes paths; `processes` are those that answer."""
 
     def __init__(
         self, url: str, tls: ssl.SSLContext, processes: list[psutil.Process], path: str = "", **headers: str
@@ -45,11 +45,11 @@ class Side:
         return cpu_of(*self._processes)
 
     def memory(self) -> float:
-        """In KB."""
+        """The size of a reply in KB."""
         return sum(process.memory_info().rss for process in self._processes) / 1e3
 
     def lists(self, namespaces: int) -> dict[str, dict[str, float]]:
-        """Milliseconds and server CPU of lists, by what they are."""
+        """Milliseconds and server CPU of lists, by kind of list."""
 
         def reading(path: str) -> Callable[..., Answer]:
             return partial(self.get, PATH + path)
@@ -71,7 +71,7 @@ class Side:
 def by_turns(
     sides: dict[str, Side], work: Callable[[Side, int], Answer], *, turns: int, at_once: int = 1
 ) -> dict[str, dict[str, float]]:
-    """What is short, so that both meet the same disk and the same machine: some of one, then some of the other."""
+    """Measures short requests of both sides in turns, so that both have the same load of disk and machine."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     cpu = dict.fromkeys(sides, 0.0)
     for turn in range(turns):

@@ -1,7 +1,7 @@
-"""A terminal in a pod of a member, and its logs, through the entrance and without it.
+"""Measures a terminal in a pod of a member, and the pod's logs, through the entrance and without it.
 
-kwok's pods answer: a command runs on this machine, and the log is a file. Both ways end at the same pod, through
-Karmada's cluster proxy; what differs is the entrance.
+The pods are kwok's: a command runs on this machine, and the log is a file. Both paths end at the same pod, through
+Karmada's cluster proxy; they differ only in the entrance.
 """
 
 import ssl
@@ -18,7 +18,7 @@ _PATIENCE = 60.0
 
 
 async def echo(url: str, tls: ssl.SSLContext, headers: dict[str, str], *, times: int) -> dict[str, float]:
-    """From a typed line to its echo. `url` leads to the pod."""
+    """The time from a typed line to its echo. `url` is that of the pod."""
     address = f"{url}/exec?command=cat&stdin=true&stdout=true"
     seconds = []
     async with (
@@ -43,7 +43,7 @@ def log_lines(megabytes: int, last: str) -> list[str]:
 
 
 def logs(client: LeanClient, path: str, last: str, megabytes: int) -> float:
-    """Megabytes per second of a log that is followed."""
+    """The megabytes per second of a log that is followed."""
     answer = client.get(f"{path}/log?follow=true", until=last.encode())
     assert answer.status == 200, answer.status
     return megabytes / answer.seconds

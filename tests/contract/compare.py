@@ -2,8 +2,8 @@
 
 The contract is a floor: each of its operations must be here under the same path and operationId, with each query
 parameter and each field of the request body and of the reply, followed through references, of the same type and format
-and with at least the same enum values. More of anything is welcome. `kairship-v0.23.0.json` has the facts of the
-contract without its prose.
+and with at least the same enum values. Additions are allowed. `kairship-v0.23.0.json` has the contract without its
+descriptions.
 """
 
 import re
@@ -18,7 +18,7 @@ VERBS = ("get", "put", "post", "delete", "patch")
 
 @dataclass
 class Tally:
-    """How much of something the contract has, and how much of it is here."""
+    """How many items of a kind the contract has, and how many of them are here."""
 
     wanted: int = 0
     found: int = 0
@@ -48,7 +48,7 @@ class Comparison:
 class Document:
     def __init__(self, document: Schema) -> None:
         self._definitions: Schema = document.get("definitions", {})
-        # Names of path parameters are free: only their places count.
+        # The names of path parameters do not matter, only their positions.
         self.operations: dict[tuple[str, str], Schema] = {
             (verb, re.sub(r"\{[^}]*\}", "{}", path)): operation
             for path, item in document["paths"].items()
@@ -105,7 +105,7 @@ def _operation_problem(wanted: Schema, actual: Schema | None) -> str | None:
 def _fields(
     published: Document, wanted: Schema, here: Document, actual: Schema, path: str, *, trail: tuple[int, ...]
 ) -> Iterator[tuple[str, str | None]]:
-    """Every field below a schema of the contract, with what is wrong with ours. It ends at a type within itself."""
+    """Every field below a schema of the contract, with what differs in ours. A recursive type ends it."""
     if id(wanted) in trail:
         return
     trail = (*trail, id(wanted))
@@ -124,7 +124,7 @@ def _fields(
 
 
 def _element_problem(published: Document, wanted: Schema, here: Document, actual: Schema) -> str | None:
-    """What is wrong with the items of a list or the values of a map, which have no fields to be compared by."""
+    """What differs in the items of a list or the values of a map, which have no fields to compare."""
     for key in ("items", "additionalProperties"):
         if wanted.get(key):
             problem = _problem(published.resolve(wanted[key]), here.resolve(actual.get(key)))
@@ -134,7 +134,7 @@ def _element_problem(published: Document, wanted: Schema, here: Document, actual
 
 
 def _problem(wanted: Schema, actual: Schema) -> str | None:
-    """What is wrong with a type."""
+    """What differs in a type."""
     if _kind(wanted) not in ("any", _kind(actual)):
         return f"is {_kind(actual)} and not {_kind(wanted)}"
     absent = [value for value in wanted.get("enum", ()) if value not in actual.get("enum", ())]

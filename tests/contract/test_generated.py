@@ -1,4 +1,4 @@
-"""What is generated from the protos is committed as it is generated, and a change that breaks clients is refused."""
+"""The committed generated files are up to date, and a change that breaks clients is refused."""
 
 import filecmp
 import shutil
@@ -38,10 +38,10 @@ def test_what_is_committed_is_what_is_generated(tmp_path: Path) -> None:
 
 
 def test_the_rules_are_compiled_with_the_protos_that_check_them() -> None:
-    """They come from two packages: a Go module that has the source, a Python one that has the code."""
+    """The two packages are the Go module with the proto sources and the Python package with the generated code."""
     files = {file.name: file for file in FileDescriptorSet.from_binary(descriptors()).file}
     compiled, checking = files["buf/validate/validate.proto"], validate_pb.desc().proto
-    # Options of the file are left out: they name packages of other languages.
+    # Options of the file are left out, because they name packages of other languages.
     assert compiled.message_type == checking.message_type
     assert compiled.enum_type == checking.enum_type
     assert compiled.extension == checking.extension

@@ -1,7 +1,7 @@
-"""Replies have the JSON of the contract: every field that it names, in the form that it says.
+"""Replies have the JSON of the contract: every field that it names, with its type and format.
 
 Each reply is filled down to its last field, once with zero values and once with others, written as the server writes
-it, and held against the schema of its operation.
+it, and checked against the schema of its operation.
 """
 
 import json
@@ -42,7 +42,7 @@ VALUES: dict[ScalarType, Any] = {
 
 
 def filled(kind: DescMessage, *, zero: bool) -> Message[Any]:
-    """A message in which everything is set; zero values are all that is in it if `zero`."""
+    """A message in which every field is set; with zero values only, if `zero`."""
     message = kind.type()
     for field in kind.fields:
         match field.value:
@@ -70,7 +70,7 @@ def value(kind: ScalarType | DescMessage | DescEnum, *, zero: bool) -> Any:
 
 
 def check(schema: Any, actual: Any, path: str) -> int:
-    """Hold JSON against a schema, and count the fields in it."""
+    """Check JSON against a schema, and count its fields."""
     if "$ref" in schema:
         schema = CONTRACT["definitions"][schema["$ref"].removeprefix("#/definitions/")]
     if "enum" in schema:
@@ -114,7 +114,7 @@ def test_every_reply_has_the_form_of_the_contract(zero: bool) -> None:
         text = write(reply)
         counted += check(schema, json.loads(text), operation)
         assert read(method.reply, text, strict=True).message == reply
-    assert counted > 8000  # a check that looks at nothing must not pass
+    assert counted > 8000  # a check of no fields must not pass
 
 
 def test_a_reply_without_its_messages_has_all_its_other_fields() -> None:

@@ -1,7 +1,7 @@
-"""The examples in docs/api.md do what they say: they are run in their order, and what they print is compared.
+"""The examples in docs/api.md work: they are run in order, and their output is compared with the page.
 
-A block of `bash` or `python` is run. A block of `text` behind it is what must be found in its output: each line in
-turn, with … for anything. What a block defines for the shell is there for those behind it, as for somebody who types.
+A block of `bash` or `python` is run. A block of `text` after it must be found in its output: each line in turn, where …
+stands for any text. Variables that a block defines in the shell are available to later blocks.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kairship.embedded import EmbeddedPlane, roles
+from kairship.embedded import EmbeddedPlane, plane_processes
 from kairship.engine import Engine
 from kairship.kube import Client, kinds
 
@@ -43,7 +43,7 @@ def examples(page: str) -> Iterator[Example]:
 
 
 def missing(promised: tuple[str, ...], output: str) -> str | None:
-    """The first line of what was promised that is not there, behind those before it."""
+    """The first promised line that is missing from the output after the lines before it."""
     lines = iter(output.splitlines())
     for promise in promised:
         pattern = re.compile(".*".join(map(re.escape, promise.split("…"))))
@@ -53,7 +53,7 @@ def missing(promised: tuple[str, ...], output: str) -> str | None:
 
 
 class Reader:
-    """Somebody who does what the page says."""
+    """A shell that runs the examples of the page."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
         self._environ = environ
@@ -62,7 +62,7 @@ class Reader:
         self._functions.touch()
 
     async def run(self, example: Example) -> tuple[int, str]:
-        """How it ended, and what it printed."""
+        """The exit code and the output."""
         if example.language == "python":
             return await self._execute(sys.executable, "-W", "error", "-c", example.text)
         keep = f"declare -f > {self._functions}"
@@ -88,7 +88,7 @@ class Reader:
 
 @pytest.fixture
 async def reader(plane: EmbeddedPlane, engine: Engine, tmp_path: Path) -> AsyncIterator[Reader]:
-    entrance = await roles.reach(plane.supervisor, plane.home)
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
     tools = (Path(sys.executable).parent, engine.binary("grpcurl").parent)
     environ = {
         "KAIRSHIP_API": entrance.server,

@@ -1,4 +1,4 @@
-"""`kairship login`, `approve`, `whoami`, `token`, `logout`, as people type them."""
+"""`kairship login`, `approve`, `whoami`, `token` and `logout`, as users type them."""
 
 import asyncio
 import json
@@ -16,6 +16,7 @@ import pytest_asyncio
 from support.ghippo_process import PASSWORD
 from support.managed import World
 from support.small_plane import SmallPlane, small_plane
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,7 +31,7 @@ class Typed:
 
 
 class Person:
-    """At a computer of their own."""
+    """A user's own computer."""
 
     def __init__(self, running: SmallPlane, folder: Path) -> None:
         self.running = running
@@ -54,7 +55,7 @@ class Person:
 
     async def types(self, *words: str, lines: tuple[str, ...] = ()) -> Typed:
         process = await self.begins(*words)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             out, err = await process.communicate("".join(f"{line}\n" for line in lines).encode())
         assert process.returncode is not None
         return Typed(process.returncode, out.decode(), err.decode())
@@ -97,7 +98,7 @@ async def test_kubectl_is_given_a_token_that_is_good(ann: Person) -> None:
     assert (credential["kind"], credential["apiVersion"]) == ("ExecCredential", "client.authentication.k8s.io/v1")
     token = credential["status"]["token"]
     assert (await ann.running.get("GET", "/current-user", token=token))["name"] == "admin"
-    # Many at once, with a token that must be renewed: the refresh token is good once.
+    # Many commands at once renew the token, while the refresh token can be used only once.
     path = ann.config / "kairship" / "credentials.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"expires_at": 0}))
     results = await asyncio.gather(*(ann.types("token") for _ in range(3)))
@@ -111,12 +112,12 @@ async def test_another_device_is_let_in_by_its_code(ann: Person, tmp_path: Path)
     process = await laptop.begins("login", *laptop.server)
     assert process.stderr is not None
     said = ""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not (code := re.search(r"kairship approve (\S+)", said)):
             said += (await process.stderr.readline()).decode()
     approved = await ann.types("approve", code[1])
     assert approved.code == 0, approved.err
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         assert await process.wait() == 0
     assert "admin" in (await laptop.types("whoami")).out
     assert (await laptop.types("logout")).code == 0

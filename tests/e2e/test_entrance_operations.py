@@ -1,6 +1,6 @@
 """Every operation of the API, over REST and gRPC, on the apiserver of the plane.
 
-What is asked for does not exist, or the request is not complete: nothing is changed.
+The requests name objects that do not exist, or they are incomplete, so nothing is changed.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from kairship.wire import Method
 
 AT_ONCE = 16
 COMPLETE = {"Instance", "Cluster", "Apps", "Policy"}
-"""Services of which nothing is to come."""
+"""Services that are implemented completely: none of their methods may answer that it is not implemented."""
 
 
 async def over_rest(client: Client, method: Method) -> int:
     route = method.routes[0]
-    path = route.template.replace("{", "").replace("}", "")  # a variable is called as it is named
+    path = route.template.replace("{", "").replace("}", "")  # a path variable gets its own name as its value
     async with client.rest.request(
         route.verb, path, data=b"{}" if route.body else None, headers=client.headers
     ) as reply:

@@ -1,4 +1,4 @@
-"""The process: workers that die and are replaced, certificates that are renewed, a stop that cuts nothing."""
+"""The apiserver process: workers that die are replaced, certificates are reloaded, and a stop interrupts no request."""
 
 import asyncio
 import os
@@ -11,8 +11,9 @@ from pathlib import Path
 import grpc
 import pytest
 from support.entrance import BASE
-from support.entrance_process import PATIENCE, EntranceProcess, entrance_process, eventually
+from support.entrance_process import EntranceProcess, entrance_process
 from support.ghippo_process import ghippo_of
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.grpc.health.v1.health_pb import HealthCheckRequest, HealthCheckResponse
@@ -46,9 +47,9 @@ async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(entrance: Ent
 
 
 async def test_a_worker_that_hangs_is_replaced(entrance: EntranceProcess) -> None:
-    """SIGSTOP, as an event loop that never comes back: it lives, keeps its connections and answers nothing."""
+    """SIGSTOP simulates an event loop that hangs: the worker lives, keeps its connections and answers nothing."""
     _, said = await entrance.ask("/readyz")
-    assert said.count(": ready") == 2  # so both have been heard of
+    assert said.count(": ready") == 2  # both workers have reported that they are ready
     hanging = entrance.workers()[0]
     os.kill(hanging, signal.SIGSTOP)
     async with entrance.client() as client:
@@ -96,14 +97,14 @@ async def test_a_renewed_certificate_is_used_at_once_on_both_ports(entrance: Ent
         assert after["h2"] == after["http/1.1"] != before["h2"]
         assert (await client.request("GET", "/openapi.json")).status == 200  # on the connection from before
 
-        (entrance.folder / "tls.key").write_bytes(entrance.authority.issue().key)  # does not fit
+        (entrance.folder / "tls.key").write_bytes(entrance.authority.issue().key)  # it does not match
         entrance.process.send_signal(signal.SIGHUP)
         await entrance.until("certificate was not renewed", 2)
         assert await seen() == after
 
 
 async def test_a_stop_cuts_no_request(entrance: EntranceProcess) -> None:
-    """The request is one whose body is still on its way when the stop is asked for."""
+    """A request whose body is still being sent when the server is stopped."""
     port = int(entrance.rest_url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=entrance.context, server_hostname="server.test"
@@ -113,7 +114,7 @@ async def test_a_stop_cuts_no_request(entrance: EntranceProcess) -> None:
         "Content-Length: 2\r\n\r\n{".encode()
     )
     await writer.drain()
-    await eventually(entrance.has_running)
+    await eventually(entrance.has_running, "the request being served")
     async with entrance.client() as client:
         watching: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(WATCH_HEALTH)
         health = aiter(watching(HealthCheckRequest().to_binary()))
@@ -124,7 +125,7 @@ async def test_a_stop_cuts_no_request(entrance: EntranceProcess) -> None:
     async def is_unready() -> bool:
         return not await entrance.is_ready()
 
-    await eventually(is_unready)
+    await eventually(is_unready, "the process being unready")
     writer.write(b"}")
     async with asyncio.timeout(PATIENCE):
         reply = await reader.read()
@@ -140,7 +141,7 @@ async def test_workers_die_with_the_process(entrance: EntranceProcess) -> None:
     entrance.process.kill()
     await entrance.process.wait()
 
-    async def all_gone() -> bool:
+    def all_gone() -> bool:
         return not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
-    await eventually(all_gone)
+    await eventually(all_gone, "the end of the workers")

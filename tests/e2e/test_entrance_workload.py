@@ -1,4 +1,4 @@
-"""A workload from its creation to its end, by somebody who has nothing but REST; and gRPC tells the same of it."""
+"""A workload from its creation to its deletion, by a client that only uses REST; gRPC shows the same."""
 
 import asyncio
 import json
@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from support.entrance import BASE, METHODS, Client
-from support.entrance_process import entrance_of, eventually
+from support.entrance_process import entrance_of
 from support.manifests import deployment, in_yaml, policy
+from support.waiting import eventually
 
 from kairship import kube
 from kairship.embedded import EmbeddedPlane
@@ -34,7 +35,7 @@ async def ask(client: Client, verb: str, path: str, manifest: JSON | None = None
 
 
 async def told_of(client: Client, name: str) -> AsyncGenerator[tuple[str, JSON], None]:
-    """What the watch tells of one Deployment."""
+    """The events of one Deployment in the watch."""
     path = f"{BASE}/instances/demo/deployments:watch"
     async with client.rest.get(path, params={"namespace": "default"}, headers=client.headers, timeout=None) as reply:
         assert reply.status == 200
@@ -48,7 +49,7 @@ async def told_of(client: Client, name: str) -> AsyncGenerator[tuple[str, JSON],
 
 
 async def running(members: list[kube.Client], name: str) -> list[int]:
-    """How many pods run in each member."""
+    """The number of running pods in each member."""
     pages = [await member.list(kinds.PODS, namespace="default", label_selector=f"app={name}") for member in members]
     return [sum(pod["status"].get("phase") == "Running" for pod in page.items) for page in pages]
 
@@ -101,11 +102,11 @@ async def test_a_workload_from_its_creation_to_its_end(client: Client, members: 
         return not any(page.items for page in found)
 
     async def policy_gone() -> bool:
-        """Refused as long as a cluster has the Deployment, then deleted, and then Karmada lets go of it."""
+        """The deletion of the policy is refused as long as a cluster has the Deployment."""
         return (await client.request("DELETE", f"{WHERE}/propagationpolicies/{name}")).status == 404
 
-    await eventually(gone)
-    await eventually(policy_gone)
+    await eventually(gone, "the end of the Deployment in the members")
+    await eventually(policy_gone, "the end of the policy")
 
 
 async def until_ready(events: AsyncIterator[tuple[str, JSON]], replicas: int) -> None:

@@ -1,4 +1,4 @@
-"""Kubeconfigs that Kairship issues: they lead through the entrance, to one instance, and end when they should."""
+"""Kubeconfigs that Kairship issues lead to one instance, through the entrance, and can be revoked."""
 
 import asyncio
 import os
@@ -14,12 +14,13 @@ import pytest
 import yaml
 from support.entrance import Client
 from support.kubectl import Kubectl, end
-from support.people import GHIPPO, PASSWORD, People, Person, told, within
+from support.people import GHIPPO, PASSWORD, WITHIN, People, Person, message_of
+from support.waiting import PATIENCE, eventually
 
-from kairship.embedded import EmbeddedPlane, roles
+from kairship.embedded import EmbeddedPlane, plane_processes
 from kairship.engine import Engine
-from kairship.kube import native_access
-from kairship.kube.native_access import Way
+from kairship.rpc import native_access
+from kairship.rpc.native_access import NativeEndpoint
 
 BASE = "/apis/kairship.io/v1alpha1"
 MEMBER = "frankfurt"
@@ -27,10 +28,10 @@ MEMBER = "frankfurt"
 
 @pytest.fixture
 async def ann(people: People) -> Person:
-    """She administrates the instance."""
+    """A user who administers the instance."""
     ann = await people.person("ann")
     await people.bind(ann, "admin", instance="demo")
-    await within(lambda: may_list(ann.client), seconds=60)
+    await eventually(lambda: may_list(ann.client), "the rights of ann")
     return ann
 
 
@@ -39,8 +40,8 @@ async def may_list(client: Client) -> bool:
     return (await client.request("GET", path)).status == 200
 
 
-async def issue(client: Client, **wish: Any) -> Any:
-    reply = await client.request("POST", f"{BASE}/instances/demo/kubeconfig", wish)
+async def issue(client: Client, **fields: Any) -> Any:
+    reply = await client.request("POST", f"{BASE}/instances/demo/kubeconfig", fields)
     assert reply.status == 200, reply.body
     return reply.json
 
@@ -54,11 +55,11 @@ def kubectl(engine: Engine, folder: Path, content: str, **environment: str) -> K
 
 @asynccontextmanager
 async def watching(kubectl: Kubectl) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A watch that has begun."""
+    """A watch that has shown its first line."""
     process = await kubectl.start("get", "namespaces", "-w", "-o", "name")
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             assert await process.stdout.readline()
         yield process
     finally:
@@ -73,13 +74,13 @@ async def test_a_kubeconfig_leads_through_the_entrance_and_is_revoked_at_once(
     assert issued["instance"] == "demo"
     assert began + 590 < int(issued["expiresAt"]) < time.time() + 601
     document = yaml.safe_load(issued["kubeConfigString"])
-    entrance = await roles.reach(plane.supervisor, plane.home)
-    assert document["clusters"][0]["cluster"]["server"] == entrance.server + Way("demo").path
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
+    assert document["clusters"][0]["cluster"]["server"] == entrance.server + NativeEndpoint("demo").path
     [user] = document["users"]
-    assert user["user"].keys() == {"token"}  # neither a certificate nor a key of the instance's
+    assert user["user"].keys() == {"token"}  # and neither a certificate nor a key of the instance
     hers = kubectl(engine, tmp_path, issued["kubeConfigString"])
     assert "configmap/hers created" in await hers.ok("create", "configmap", "hers", "--dry-run=server")
-    # In her own name, and with her own rights.
+    # The instance sees the user's own identity.
     assert f"kairship:user:{ann.id}" in await hers.ok("auth", "whoami")
 
     token = user["user"]["token"]
@@ -88,7 +89,7 @@ async def test_a_kubeconfig_leads_through_the_entrance_and_is_revoked_at_once(
         refused = await with_it.request("GET", BASE + path)
         assert refused.status in {403, 404}, path
     opened = await with_it.request("GET", f"{GHIPPO}/current-user")
-    assert (opened.status, "instance demo" in told(opened)) == (403, True)
+    assert (opened.status, "instance demo" in message_of(opened)) == (403, True)
     another = await with_it.request("POST", f"{BASE}/instances/demo/kubeconfig", {})
     assert another.status == 403
     elsewhere = await with_it.request("GET", f"{BASE}/instances/elsewhere/proxy/version")
@@ -99,15 +100,15 @@ async def test_a_kubeconfig_leads_through_the_entrance_and_is_revoked_at_once(
     async with watching(hers) as watch:
         revoked = await ann.client.request("DELETE", f"{GHIPPO}/current-user/access-tokens/{issued['tokenId']}")
         assert revoked.status == 200
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await watch.wait()
     after = await hers("get", "configmaps")
     assert after.code != 0
     assert "Unauthorized" in after.err or "not valid" in after.err
 
 
-async def test_one_that_a_token_asked_for_goes_with_it(people: People, ann: Person) -> None:
-    """A token that leaked must not make itself immortal."""
+async def test_a_kubeconfig_ends_with_the_access_token_that_asked_for_it(people: People, ann: Person) -> None:
+    """A leaked token must not be able to outlive its revocation."""
     wish = {"name": "robot", "days": 1, "permissions": ["kairship.kubeconfigs.create", "kairship.configmaps.get"]}
     made = (await ann.client.request("POST", f"{GHIPPO}/current-user/access-tokens", wish)).json
     robot = ann.client.named(made["token"])
@@ -116,9 +117,9 @@ async def test_one_that_a_token_asked_for_goes_with_it(people: People, ann: Pers
     child = ann.client.named(yaml.safe_load(issued["kubeConfigString"])["users"][0]["user"]["token"])
     assert await may_list(child)
     secrets = f"{BASE}/instances/demo/proxy/api/v1/namespaces/default/secrets"
-    assert (await child.request("GET", secrets)).status == 403  # it may do no more than the one that asked
+    assert (await child.request("GET", secrets)).status == 403  # it may do no more than the token that asked
     await ann.client.request("DELETE", f"{GHIPPO}/current-user/access-tokens/{made['accessToken']['id']}")
-    await within(lambda: is_refused(child, 401))
+    await eventually(lambda: is_refused(child, 401), "the end of the kubeconfig", timeout=WITHIN)
 
 
 async def is_refused(client: Client, status: int) -> bool:
@@ -126,34 +127,36 @@ async def is_refused(client: Client, status: int) -> bool:
     return (await client.request("GET", path)).status == status
 
 
-async def test_who_is_unbound_or_disabled_has_nothing_left(engine: Engine, people: People, tmp_path: Path) -> None:
+async def test_a_kubeconfig_of_an_unbound_or_disabled_user_is_refused(
+    engine: Engine, people: People, tmp_path: Path
+) -> None:
     bob = await people.person("bob")
     binding = await people.bind(bob, "admin", instance="demo")
-    await within(lambda: may_list(bob.client), seconds=60)
+    await eventually(lambda: may_list(bob.client), "the rights of bob")
     issued = await issue(bob.client)
     his = kubectl(engine, tmp_path, issued["kubeConfigString"])
     token = bob.client.named(yaml.safe_load(issued["kubeConfigString"])["users"][0]["user"]["token"])
     async with watching(his) as watch:
         await people.unbind(binding)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await watch.wait()
-    await within(lambda: is_refused(token, 404))
+    await eventually(lambda: is_refused(token, 404), "the end of the rights", timeout=WITHIN)
     await people.bind(bob, "admin", instance="demo")
-    await within(lambda: may_list(token), seconds=60)
+    await eventually(lambda: may_list(token), "the rights of bob again")
     await people.do("PUT", f"users/{bob.id}", {"disabled": True})
-    await within(lambda: is_refused(token, 401))
+    await eventually(lambda: is_refused(token, 401), "the token of a disabled user being refused", timeout=WITHIN)
 
 
 @pytest.mark.parametrize("cluster", ["", MEMBER])
 async def test_a_name_in_tls_leads_to_the_same(
     engine: Engine, ann: Person, people: People, tmp_path: Path, cluster: str
 ) -> None:
-    """For clients that drop the path of a server. Here the server has none."""
+    """Some clients drop the path of the server's URL; with a name in TLS it has none."""
     by_path = await issue(people.admin, cluster=cluster)
     by_name = await issue(people.admin, cluster=cluster, byName=True)
     server = yaml.safe_load(by_name["kubeConfigString"])["clusters"][0]["cluster"]
     assert server["server"].count("/") == 2
-    assert server["tls-server-name"] == Way("demo", cluster or None).host
+    assert server["tls-server-name"] == NativeEndpoint("demo", cluster or None).host
     one = kubectl(engine, tmp_path / "path", by_path["kubeConfigString"])
     other = kubectl(engine, tmp_path / "name", by_name["kubeConfigString"])
     for command in (("get", "namespace", "default", "-o", "jsonpath={.metadata.uid}"), ("version", "-o", "json")):
@@ -163,15 +166,15 @@ async def test_a_name_in_tls_leads_to_the_same(
 async def test_a_name_is_given_to_kubectl_by_hand(
     plane: EmbeddedPlane, engine: Engine, people: People, tmp_path: Path
 ) -> None:
-    entrance = await roles.reach(plane.supervisor, plane.home)
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
     issued = await issue(people.admin)
     plain = kubectl(engine, tmp_path, issued["kubeConfigString"])
     at = ("--server", entrance.server)
     assert (await plain("get", "clusters.cluster.karmada.io", *at)).code != 0
-    named = ("--tls-server-name", f"demo.{native_access.INSTANCES}")
+    named = ("--tls-server-name", f"demo.{native_access.INSTANCE_DOMAIN}")
     assert MEMBER in await plain.ok("get", "clusters.cluster.karmada.io", *at, *named)
-    # The token is for this instance, by whichever way.
-    other = ("--tls-server-name", f"other.{native_access.INSTANCES}")
+    # The token is for this instance only, by path and by name.
+    other = ("--tls-server-name", f"other.{native_access.INSTANCE_DOMAIN}")
     refused = await plain("get", "clusters.cluster.karmada.io", *at, *other)
     assert refused.code != 0
 
@@ -180,11 +183,11 @@ async def test_names_that_do_not_fit_are_refused(people: People) -> None:
     wish = {"cluster": "a" * 60, "byName": True}
     refused = await people.admin.request("POST", f"{BASE}/instances/demo/kubeconfig", wish)
     assert refused.status == 400
-    assert "use the path" in told(refused)
+    assert "leave byName out" in message_of(refused)
 
 
 class Terminal:
-    """The command line of somebody."""
+    """The command line of one user, with files of its own."""
 
     def __init__(self, folder: Path, engine: Engine, server: str, ca: str) -> None:
         self.kubeconfig = folder / "kubeconfig"
@@ -205,7 +208,7 @@ class Terminal:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             out, _ = await process.communicate(f"{line}\n".encode())
         assert process.returncode is not None
         return process.returncode, out.decode()
@@ -218,7 +221,7 @@ class Terminal:
 
 @pytest.fixture
 async def terminal(plane: EmbeddedPlane, engine: Engine, tmp_path: Path) -> Terminal:
-    entrance = await roles.reach(plane.supervisor, plane.home)
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
     return Terminal(tmp_path, engine, entrance.server, entrance.ca)
 
 
@@ -251,17 +254,17 @@ async def test_the_command_line_merges_a_context_and_lets_kubectl_in(ann: Person
     assert "default" in await terminal.kubectl.ok("get", "namespace", "default", "--context", f"kairship-demo-{MEMBER}")
     code, out = await terminal.types("kubeconfig", "nobody")
     assert (code, "no instance nobody" in out) == (1, True)
-    # A token of one plane is not shown to another.
+    # The token of one plane is not sent to another.
     code, out = await terminal.types("token", "--server", "https://elsewhere:8443")
     assert (code, "kairship login --server https://elsewhere:8443" in out) == (8, True)
     await terminal.types("logout")
     assert (await terminal.kubectl("get", "namespaces")).code != 0
 
 
-async def test_whoever_has_a_right_gets_in_but_not_everybody_gets_a_token(people: People, terminal: Terminal) -> None:
+async def test_every_role_may_use_kubectl_but_not_every_role_gets_a_token(people: People, terminal: Terminal) -> None:
     vic = await people.person("vic")
     await people.bind(vic, "viewer", instance="demo", namespace="default")
-    await within(lambda: may_list(vic.client), seconds=60)
+    await eventually(lambda: may_list(vic.client), "the rights of vic")
     await terminal.signs_in(vic)
     code, out = await terminal.types("kubeconfig", "demo", "--token")
     assert (code, "kairship.kubeconfigs.create is needed" in out) == (1, True)

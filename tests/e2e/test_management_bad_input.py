@@ -11,6 +11,7 @@ import pytest_asyncio
 from support.entrance import METHODS
 from support.managed import World
 from support.small_plane import SmallPlane, small_plane
+from support.waiting import PATIENCE
 
 from kairship.wire import Method
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OURS = {name: method for name, method in METHODS.items() if method.path.startswith("/kairship.ghippo.")}
 REFUSED = {400, 401, 404, 409, 413, 429}
-"""401: a sign-in that cannot succeed. 429: too many of those."""
+"""401 is for a sign-in that cannot succeed, 429 for too many of them."""
 BODIES: tuple[bytes, ...] = (
     b"{",
     b"[]",
@@ -52,13 +53,13 @@ async def running(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asy
 
 
 async def state(running: SmallPlane) -> dict[str, Any]:
-    """Everything that such requests could change."""
+    """All state that such requests could change."""
     lists = ("users", "groups", "roles", "bindings", "workspaces", "folders", "webhooks", "identity-providers")
     found = {}
     for name in lists:
         query = "" if name in ("webhooks", "identity-providers") else "?pageSize=-1"
         found[name] = (await running.get("GET", f"/{name}{query}"))["items"]
-    for hook in found["webhooks"]:  # deliveries go on meanwhile
+    for hook in found["webhooks"]:  # deliveries continue meanwhile
         for key in ("pending", "deliveredSequence", "problem"):
             hook.pop(key)
     for user in found["users"]:
@@ -97,11 +98,11 @@ async def test_nothing_comes_of_it(running: SmallPlane, name: str) -> None:
 async def test_nor_over_grpc(running: SmallPlane, name: str) -> None:
     method = OURS[name]
     call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = running.admin.channel.unary_stream(method.path)
-    # Cut off in the middle of a field; a field of another type; a text that is none; a length that is not there.
+    # A truncated field; a field of another type; a text that is not UTF-8; a length beyond the end.
     for data in (b"\x0a", b"\x08\xff", b"\x0a\x02\xff\xfe", b"\x0a\xff\xff\xff\xff\x0f", b"\x12" * 3):
         code = grpc.StatusCode.OK
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 async for _ in call(data, metadata=running.admin.metadata, timeout=20):
                     pass
         except grpc.aio.AioRpcError as error:

@@ -1,4 +1,4 @@
-"""Signing in with a real identity provider, as a browser does: form, code, groups, and keys that change."""
+"""Signing in with a real identity provider, as a browser does: form, code, groups, and rotated keys."""
 
 import html
 import re
@@ -15,14 +15,14 @@ from argon2 import PasswordHasher
 from support import keycloak
 from yarl import URL
 
-from kairship.ghippo import groups, identity_providers, users
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database, schema
-from kairship.ghippo.errors import Invalid, Refused
-from kairship.ghippo.oidc import Issuers, ProviderLogin
-from kairship.ghippo.passwords import Passwords
+from kairship.ghippo.errors import InvalidArgument, PermissionDenied
+from kairship.ghippo.identity import groups, identity_providers, users
+from kairship.ghippo.identity.oidc import Issuers, ProviderLogin
+from kairship.ghippo.identity.passwords import Passwords
+from kairship.ghippo.identity.sign_in import Origin, SignedIn, SignIn
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.sign_in import Origin, SignedIn, SignIn
 
 BACK = "http://127.0.0.1:9999/back"
 PASSWORD = "correct horse battery"
@@ -120,7 +120,7 @@ class Administration:
 
 @pytest.fixture
 async def browser(server: keycloak.Keycloak) -> AsyncIterator[aiohttp.ClientSession]:
-    # As browsers do: an address without a name may set cookies, and loopback is as good as TLS.
+    # As in browsers: an address without a name may set cookies, and loopback counts as TLS.
     jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=URL(server.url))
     async with aiohttp.ClientSession(cookie_jar=jar, timeout=aiohttp.ClientTimeout(total=60)) as session:
         yield session
@@ -166,7 +166,7 @@ async def ours(admin: Administration, tmp_path: Path) -> AsyncIterator[Ours]:
 
 
 async def go(browser: aiohttp.ClientSession, url: str) -> dict[str, str]:
-    """What a person does at the provider, and what the browser comes back with."""
+    """Signs in at the provider as a user does, and returns the parameters of the redirect."""
     async with browser.get(url, allow_redirects=False) as reply:
         location, page = reply.headers.get("Location"), await reply.text()
     if location is None:
@@ -206,7 +206,7 @@ async def test_keys_that_change_are_followed(
 ) -> None:
     await sign_in(ours, browser)
     await admin.change_keys()
-    monkeypatch.setattr("kairship.ghippo.oidc.issuer._KEYS_AGAIN_AFTER", 0.0)
+    monkeypatch.setattr("kairship.ghippo.identity.oidc.issuer._KEYS_REFETCH_AFTER", 0.0)
     await sign_in(ours, browser)
 
 
@@ -218,15 +218,15 @@ async def test_signing_out_ends_the_session_at_the_provider_too(
     async def is_known_there() -> bool:
         departure = await ours.login.begin("corp", BACK)
         async with browser.get(departure.url, allow_redirects=False) as reply:
-            return "Location" in reply.headers  # back at once, without a form
+            return "Location" in reply.headers  # redirected at once, without a form
 
     assert await is_known_there()
     [sealed] = await ours.database.read(
         lambda connection: connection.execute(sa.select(schema.sessions.c.sealed_id_token)).scalars().all()
     )
-    with pytest.raises(Invalid):
-        await ours.login.way_out("corp", sealed, "https://elsewhere.example.com")
-    async with browser.get(await ours.login.way_out("corp", sealed, "")) as reply:
+    with pytest.raises(InvalidArgument):
+        await ours.login.logout_url("corp", sealed, "https://elsewhere.example.com")
+    async with browser.get(await ours.login.logout_url("corp", sealed, "")) as reply:
         assert reply.status == 200
     assert not await is_known_there()
 
@@ -237,11 +237,11 @@ async def test_a_code_is_good_once_and_only_with_its_state(
     departure = await ours.login.begin("corp", BACK)
     back = await go(browser, departure.url)
     other = await ours.login.begin("corp", BACK)
-    with pytest.raises(Refused):  # the code of one sign-in with the verifier of another
+    with pytest.raises(PermissionDenied):  # the code of one sign-in with the verifier of another
         await ours.login.finish("corp", state=other.state, code=back["code"], origin=Origin())
-    with pytest.raises(Refused):  # the provider has seen the code
+    with pytest.raises(PermissionDenied):  # the provider has seen the code
         await ours.login.finish("corp", state=back["state"], code=back["code"], origin=Origin())
-    with pytest.raises(Refused, match="not known"):  # and we have seen the state
+    with pytest.raises(PermissionDenied, match="not known"):  # and we have seen the state
         await ours.login.finish("corp", state=back["state"], code=back["code"], origin=Origin())
     found = await ours.database.read(lambda connection: connection.execute(sa.select(schema.users)).all())
     assert found == []

@@ -1,4 +1,4 @@
-"""Programs as people write them, on an instance through the entrance, with a kubeconfig that was issued to them."""
+"""Programs that use client libraries on an instance, through the entrance, with a kubeconfig that Kairship issued."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.entrance_process import entrance_of
 from support.go_programs import build, running
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, kinds
@@ -39,7 +40,7 @@ async def kubeconfig(plane: EmbeddedPlane, tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def instance(plane: EmbeddedPlane) -> AsyncIterator[Client]:
-    """The instance itself, to compare with."""
+    """A client of the instance itself, to compare with."""
     async with Client(await plane.instance_connection()) as client:
         yield client
 
@@ -65,7 +66,7 @@ async def versions(instance: Client, namespace: str) -> dict[str, str]:
 async def test_shared_informers_have_what_the_instance_has(
     clients: Path, kubeconfig: Path, instance: Client, home: str, wire: str
 ) -> None:
-    """Typed and dynamic, while somebody else creates, changes and deletes."""
+    """Typed and dynamic informers, while another client creates, changes and deletes."""
     for number in range(20):
         await instance.create(kinds.CONFIGMAPS, config_map(f"old-{number}"), namespace=home)
     arguments = (
@@ -101,19 +102,15 @@ async def test_a_controller_of_controller_runtime_reconciles(
 ) -> None:
     await instance.create(kinds.CONFIGMAPS, config_map("early", "ann"), namespace=home)
 
-    async def greeted(name: str, by: str) -> None:
-        async with asyncio.timeout(30):
-            while True:
-                found = await instance.get(kinds.CONFIGMAPS, name, namespace=home)
-                if found["metadata"].get("annotations", {}).get("kairship.io/greeted") == by:
-                    return
-                await asyncio.sleep(0.1)
+    async def greeted(name: str, by: str) -> bool:
+        found = await instance.get(kinds.CONFIGMAPS, name, namespace=home)
+        return bool(found["metadata"].get("annotations", {}).get("kairship.io/greeted") == by)
 
     async with running(clients, "manager", "-kubeconfig", str(kubeconfig), "-namespace", home) as manager:
         await manager.until("leading")
-        await greeted("early", "ann")
+        await eventually(lambda: greeted("early", "ann"), "the reconcile of an early object")
         await instance.create(kinds.CONFIGMAPS, config_map("late", "bob"), namespace=home)
-        await greeted("late", "bob")
+        await eventually(lambda: greeted("late", "bob"), "the reconcile of a late object")
         await instance.patch(kinds.CONFIGMAPS, "late", {"data": {"name": "cid"}}, namespace=home)
         await greeted("late", "cid")
 
@@ -121,7 +118,7 @@ async def test_a_controller_of_controller_runtime_reconciles(
 async def test_the_cluster_cache_of_argo_cd_is_filled_and_follows(
     kubeconfig: Path, instance: Client, home: str
 ) -> None:
-    """It lists and watches every kind of which people deploy something."""
+    """The cache lists and watches every kind that Argo CD deploys."""
     await instance.create(kinds.CONFIGMAPS, config_map("old"), namespace=home)
     async with running(build("argocd"), "-kubeconfig", str(kubeconfig), "-namespace", home) as program:
         synced = await program.until("synced", timeout=90)
@@ -144,12 +141,12 @@ async def test_the_python_client_works(kubeconfig: Path, home: str) -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(PATIENCE):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
-    said = json.loads(out)
-    assert said["read"] == {"a": "2"}
-    assert said["seen"] == [["ADDED", "python"], ["MODIFIED", "python"], ["DELETED", "python"]]
-    assert "frankfurt" in said["clusters"]
-    assert said["missing"] == 404
-    assert said["version"].startswith("v1.")
+    report = json.loads(out)
+    assert report["read"] == {"a": "2"}
+    assert report["seen"] == [["ADDED", "python"], ["MODIFIED", "python"], ["DELETED", "python"]]
+    assert "frankfurt" in report["clusters"]
+    assert report["missing"] == 404
+    assert report["version"].startswith("v1.")

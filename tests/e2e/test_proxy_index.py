@@ -1,11 +1,10 @@
-"""What the proxy answers from the index is what the instance would have answered, to everybody who may ask it."""
+"""Whatever the proxy answers from the index is what the instance would have answered, for every caller."""
 
 import asyncio
 import difflib
 import gzip
 import itertools
 import re
-import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,11 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 from support import informer as informers
-from support.entrance_process import entrance_of, eventually
+from support.entrance_process import entrance_of
 from support.informer import assert_nothing_twice
 from support.kubectl import INSTANCE, proxied
 from support.manifests import deployment
+from support.not_yet import NotYet
 from support.people import People, Person, register
+from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, Impersonation, RawResponse, kinds
@@ -70,28 +71,33 @@ async def ask(client: Client, path: str, **headers: str) -> RawResponse:
 
 
 async def from_index(client: Client, path: str, **headers: str) -> RawResponse:
-    """As soon as the index has arrived there: what was written by others a moment ago is on its way.
+    """Repeats the read until the index answers it.
 
-    Others act as the same administrator. After a deletion of many, the reads of that kind go to the instance for half a
-    minute.
+    Other tests act as the same administrator: after a deletion of many objects, this caller's reads of the kind are
+    forwarded to the instance for half a minute.
     """
-    async with asyncio.timeout(OTHERS_DELETE):
-        while (reply := await ask(client, path, **headers)).headers.get(SOURCE) != "index":  # noqa: ASYNC110
-            await asyncio.sleep(0.2)
+
+    async def answered() -> RawResponse | None:
+        reply = await ask(client, path, **headers)
+        return reply if reply.headers.get(SOURCE) == "index" else None
+
+    reply: RawResponse = await eventually(answered, f"an answer of the index to {path}", timeout=OTHERS_DELETE)
     assert float(reply.headers["Kairship-Data-Age"]) < 15
     return reply
 
 
 async def assert_same(through: Client, direct: Client, path: str, original: str | None = None, **headers: str) -> Any:
-    """At some moment within seconds: the index may be an instant behind, and others write meanwhile."""
-    deadline = time.monotonic() + AGREE
-    while True:
+    """Repeats both reads until they agree: the index may lag a moment, and other tests write meanwhile."""
+    mine: Any = None
+
+    async def equal() -> NotYet | bool:
+        nonlocal mine
         mine = _comparable(await from_index(through, path, **headers))
         theirs = _comparable(await ask(direct, original or path, **headers))
-        if mine == theirs:
-            return mine
-        assert time.monotonic() < deadline, _difference(mine, theirs)
-        await asyncio.sleep(0.2)
+        return bool(mine == theirs) or NotYet(_difference(mine, theirs))
+
+    await eventually(equal, f"the same answer to {path}", timeout=AGREE)
+    return mine
 
 
 def _difference(mine: Any, theirs: Any) -> str:
@@ -100,21 +106,21 @@ def _difference(mine: Any, theirs: Any) -> str:
 
 
 def _comparable(reply: RawResponse) -> Any:
-    """Without what differs from one moment to the next: ages, and how far a list has come."""
+    """Leaves out what differs from one moment to the next: ages and resource versions of lists."""
     body = msgspec.json.decode(reply.body)
     if "rows" in body or "items" in body:
         body["metadata"].pop("resourceVersion", None)
         if not body["metadata"].get("continue"):
-            body["metadata"].pop("continue", None)  # of custom resources it is there and empty
+            body["metadata"].pop("continue", None)  # custom resources have it, empty
     if "items" in body:
-        body["items"] = body["items"] or []  # of metadata alone, servers write an empty list as null
+        body["items"] = body["items"] or []  # API servers write an empty list of metadata as null
     for row in body.get("rows") or ():
         row["cells"] = [_AGE.sub("AGE", cell) if isinstance(cell, str) else cell for cell in row["cells"]]
     return reply.status, body
 
 
-def furniture(home: str) -> list[tuple[str, dict[str, Any]]]:
-    """One of each kind that is printed here, with as much in it as its row shows."""
+def one_of_each_kind(home: str) -> list[tuple[str, dict[str, Any]]]:
+    """One object of each kind whose table the proxy prints, with values for all of its columns."""
     selector = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["2", "1"]}]}
     pod: dict[str, Any] = {
         "metadata": {"labels": {"app": "x", "b": "1"}},
@@ -166,11 +172,11 @@ def _policy() -> dict[str, Any]:
 
 
 async def test_tables_and_metadata_are_those_of_the_instance(through: Client, direct: Client, home: str) -> None:
-    for path, manifest in furniture(home):
+    for path, manifest in one_of_each_kind(home):
         body = msgspec.json.encode({"metadata": {"name": "x", "labels": {"app": "x"}}, **manifest})
         reply = await direct.request("POST", path, body=body, headers={"Content-Type": "application/json"})
         assert reply.status == 201, reply.body
-    for path, _ in furniture(home):
+    for path, _ in one_of_each_kind(home):
         _, table = await assert_same(through, direct, path, Accept=TABLE)
         assert len(table["rows"]) >= 1, path
         await assert_same(through, direct, f"{path}?includeObject=Object&limit=500", Accept=TABLE)
@@ -199,12 +205,12 @@ async def test_a_member_is_read_from_the_index_too(plane: EmbeddedPlane, direct:
         ):
             for form in (TABLE, "application/json", METADATA.format("List")):
                 await assert_same(through, direct, path, f"{IN_MEMBER}{path}", Accept=form)
-        # The member has none of Karmada's kinds, and says so itself.
+        # The member does not serve Karmada's kinds, so the answer is its own.
         assert (await ask(through, "/apis/policy.karmada.io/v1alpha1/propagationpolicies")).status in {403, 404}
 
 
-async def test_whoever_writes_reads_what_was_written(plane: EmbeddedPlane, through: Client, home: str) -> None:
-    """Each time over another connection, so that any worker may have to answer."""
+async def test_a_writer_reads_its_own_writes(plane: EmbeddedPlane, through: Client, home: str) -> None:
+    """Each read uses a new connection, so that any worker may have to answer it."""
     path = f"/api/v1/namespaces/{home}/configmaps"
     sources = []
     for number in range(15):
@@ -225,7 +231,7 @@ async def test_whoever_writes_reads_what_was_written(plane: EmbeddedPlane, throu
     assert sources.count("index") > len(sources) / 2
 
 
-async def test_who_insists_is_answered_by_the_instance(through: Client, direct: Client, home: str) -> None:
+async def test_requests_that_the_index_cannot_answer_are_forwarded(through: Client, direct: Client, home: str) -> None:
     path = f"/api/v1/namespaces/{home}/configmaps"
     await from_index(through, path)
     for query, headers in (
@@ -268,14 +274,14 @@ async def test_pages_and_large_lists(through: Client, direct: Client, home: str)
 
 
 def paths(home: str, other: str) -> list[str]:
-    kinds_asked = ("/api/v1{}/configmaps", "/api/v1{}/pods", "/apis/apps/v1{}/deployments", "/api/v1{}/secrets")
+    core = ("/api/v1{}/configmaps", "/api/v1{}/pods", "/apis/apps/v1{}/deployments", "/api/v1{}/secrets")
     more = ("/apis/policy.karmada.io/v1alpha1{}/propagationpolicies", "/apis/rbac.authorization.k8s.io/v1{}/roles")
-    places = (f"/namespaces/{home}", f"/namespaces/{other}", "/namespaces/no-such-place", "")
-    found = [kind.format(place) for kind, place in itertools.product((*kinds_asked, *more), places)]
-    one = [f"/apis/apps/v1/namespaces/{each}/deployments/web" for each in (home, other, "no-such-place")]
-    whole = ["/api/v1/namespaces", "/api/v1/nodes", "/apis/cluster.karmada.io/v1alpha1/clusters"]
-    named = [f"/api/v1/namespaces/{each}" for each in (home, other, "no-such-place")]
-    return [*found, *one, *whole, *named, f"/api/v1/namespaces/{home}/nodes"]
+    scopes = (f"/namespaces/{home}", f"/namespaces/{other}", "/namespaces/no-such-namespace", "")
+    found = [kind.format(scope) for kind, scope in itertools.product((*core, *more), scopes)]
+    one = [f"/apis/apps/v1/namespaces/{each}/deployments/web" for each in (home, other, "no-such-namespace")]
+    cluster_scoped = ["/api/v1/namespaces", "/api/v1/nodes", "/apis/cluster.karmada.io/v1alpha1/clusters"]
+    named = [f"/api/v1/namespaces/{each}" for each in (home, other, "no-such-namespace")]
+    return [*found, *one, *cluster_scoped, *named, f"/api/v1/namespaces/{home}/nodes"]
 
 
 def inside(person: Person, *groups: str) -> Impersonation:
@@ -284,7 +290,7 @@ def inside(person: Person, *groups: str) -> Impersonation:
 
 
 async def test_rights_are_those_of_the_instance(plane: EmbeddedPlane, direct: Client, home: str) -> None:
-    """Every role times every place: allowed or not, and what is shown, as the instance answers to that person."""
+    """Every role and every scope: status and objects are those that the instance itself answers to that user."""
     async with (
         entrance_of(plane) as admin,
         Client(await plane.global_connection()) as world,
@@ -332,25 +338,25 @@ async def _grant_by_hand(direct: Client, person: Person, home: str) -> None:
 
 
 async def _arrived(client: Client, home: str, other: str, is_handmade: bool) -> None:
-    """Until what the binding means is written there."""
-    place = other if is_handmade else home
+    """Waits until the RBAC of the binding is in the instance."""
+    namespace = other if is_handmade else home
 
     async def allowed() -> bool:
-        return (await ask(client, f"/apis/apps/v1/namespaces/{place}/deployments")).status == 200
+        return (await ask(client, f"/apis/apps/v1/namespaces/{namespace}/deployments")).status == 200
 
-    await eventually(allowed)
+    await eventually(allowed, "the right to list Deployments")
 
 
 async def _same_answer(through: Client, original: Client, path: str) -> str:
-    deadline = time.monotonic() + AGREE
-    while True:
+    async def source() -> NotYet | str:
         mine, theirs = await ask(through, path), await ask(original, path)
-        # Some things nobody gets through the plane, whatever is granted inside; never the other way round.
+        # Some requests the plane refuses to every caller, whatever RBAC inside grants; never the other way round.
         closed = mine.status == 403 and SOURCE not in mine.headers
         if closed or _answer(mine) == _answer(theirs):
             return str(mine.headers.get(SOURCE, "instance"))
-        assert time.monotonic() < deadline, (path, _answer(mine), _answer(theirs))
-        await asyncio.sleep(0.2)
+        return NotYet((_answer(mine), _answer(theirs)))
+
+    return str(await eventually(source, f"the same answer to {path}", timeout=AGREE))
 
 
 def _answer(reply: RawResponse) -> Any:
@@ -365,10 +371,13 @@ async def test_a_watch_begins_in_the_index(through: Client, home: str) -> None:
     await through.create(kinds.CONFIGMAPS, {"metadata": {"name": "first"}}, namespace=home)
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     path = f"/api/v1/namespaces/{home}/configmaps?watch=true&{query}"
-    async with asyncio.timeout(OTHERS_DELETE):
-        while (beginning := await _beginning(through, path, "application/json"))[0] != "index":  # noqa: ASYNC110 - nobody announces it
-            await asyncio.sleep(0.2)
-    events = [msgspec.json.decode(line) for line in beginning[1].splitlines()]
+
+    async def begun() -> bytes | None:
+        source, content = await _beginning(through, path, "application/json")
+        return content if source == "index" else None
+
+    beginning = await eventually(begun, "a watch that begins in the index", timeout=OTHERS_DELETE)
+    events = [msgspec.json.decode(line) for line in beginning.splitlines()]
     named = [event["object"]["metadata"].get("name") for event in events if event["type"] == "ADDED"]
     assert "first" in named
     assert len(named) == len(set(named))
@@ -379,19 +388,19 @@ async def test_a_watch_begins_in_the_index(through: Client, home: str) -> None:
 
 
 async def _beginning(client: Client, path: str, accept: str) -> tuple[str, bytes]:
-    """Of a watch: who tells it, and what, to the end of the line that says that this was everything."""
-    told = b""
+    """Reads a watch to the end of its initial events. Returns their source and their bytes."""
+    received = b""
     async with client.stream("GET", path, headers={"Accept": accept}, timeout=60) as reply:
         assert reply.status == 200
-        while b"initial-events-end" not in told or not told.endswith(b"\n"):
-            told += await reply.read(timeout=60)
+        while b"initial-events-end" not in received or not received.endswith(b"\n"):
+            received += await reply.read(timeout=60)
             if "json" not in reply.headers["Content-Type"]:
                 break
-    return reply.headers[SOURCE], told
+    return reply.headers[SOURCE], received
 
 
 async def test_an_informer_loses_nothing(plane: EmbeddedPlane, direct: Client, home: str, tmp_path: Path) -> None:
-    """Begun several times in the middle of changes: what comes from the index and what follows fit exactly."""
+    """Informers that start in the middle of changes: no event is lost or repeated between the index and the watch."""
     program, connection = await asyncio.to_thread(informers.build), await proxied(plane)
     changing = asyncio.create_task(_change(direct, home))
     for number in range(3):
@@ -401,8 +410,8 @@ async def test_an_informer_loses_nothing(plane: EmbeddedPlane, direct: Client, h
             await informer.synced()
             if number == 2:
                 await changing
-                await eventually(partial(_agrees, informer, direct, home))
-            assert_nothing_twice(informer.told)
+                await eventually(partial(_agrees, informer, direct, home), "the cache of the informer being current")
+            assert_nothing_twice(informer.events)
 
 
 async def _change(client: Client, home: str) -> None:

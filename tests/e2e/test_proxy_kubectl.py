@@ -1,4 +1,4 @@
-"""kubectl and helm on an instance through the entrance: the same answers as from the instance, and nothing else."""
+"""kubectl and helm through the entrance get the same answers as from the instance itself."""
 
 import asyncio
 import json
@@ -7,11 +7,12 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from support.kubectl import Kubectl, ageless, direct, end, through_entrance
-from support.people import within
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
@@ -92,9 +93,9 @@ def deployment(name: str, replicas: int = 1, image: str = "nginx:1.29", app: str
 @pytest.mark.parametrize("command", READS)
 async def test_reads_are_the_same_as_from_the_instance(kubectl: Kubectl, original: Kubectl, command: str) -> None:
     arguments = shlex.split(command)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
-            # What others write meanwhile may come between the two: then they are asked again.
+            # Other tests may write between the two reads; then both are repeated.
             before = await original(*arguments)
             seen = await kubectl(*arguments)
             after = await original(*arguments)
@@ -138,7 +139,7 @@ async def test_objects_are_made_changed_and_deleted(kubectl: Kubectl, home: str)
 
 
 async def test_an_object_is_edited(kubectl: Kubectl, home: str) -> None:
-    """As people do it: what the editor leaves becomes a patch."""
+    """`kubectl edit`: kubectl sends what the editor changed as a patch."""
     await kubectl.ok("create", "configmap", "edited", "-n", home, "--from-literal=colour=red")
     editing = replace(kubectl, environment={"KUBE_EDITOR": "sed -i s/red/blue/"})
     await editing.ok("edit", "configmap", "edited", "-n", home)
@@ -155,7 +156,7 @@ WATCHES = (
 
 
 async def test_watches_tell_the_same_as_from_the_instance(kubectl: Kubectl, original: Kubectl, home: str) -> None:
-    """Side by side: first what there is, then what happens, in the same words and the same order."""
+    """Two watches side by side show the same objects and then the same changes, in the same order."""
 
     async def change(name: str, text: str) -> None:
         labels = {"app": "watched"}
@@ -172,7 +173,7 @@ async def test_watches_tell_the_same_as_from_the_instance(kubectl: Kubectl, orig
         return all([name in await kubectl.ok("get", kind, "-n", home) for kind in ("configmaps", "deployments")])
 
     await change("early", "1")
-    await within(lambda: shows("early"), seconds=60)
+    await eventually(lambda: shows("early"), "the first objects in a list")
     async with AsyncExitStack() as held:
         pairs = [
             [await held.enter_async_context(_watching(each, command, home)) for each in (kubectl, original)]
@@ -187,18 +188,18 @@ async def test_watches_tell_the_same_as_from_the_instance(kubectl: Kubectl, orig
         for mine, theirs in pairs:
             for watch in (mine, theirs):
                 await watch.until("last")
-            await within(lambda mine=mine, theirs=theirs: _agree(mine, theirs), seconds=60)  # type: ignore[misc]
+            await eventually(partial(_agree, mine, theirs), "the same output of both watches")
 
 
 class _Watch:
-    """A kubectl that goes on, and what it has printed so far."""
+    """A kubectl that watches, and what it has printed so far."""
 
     def __init__(self, printing: asyncio.StreamReader) -> None:
         self._printing = printing
         self.printed = ""
 
     async def until(self, word: str) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while word not in self.printed:
                 await self.more()
 
@@ -249,16 +250,22 @@ async def test_a_rollout_is_waited_for(kubectl: Kubectl, home: str) -> None:
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("get works -A", "not to be had through the plane"),
-        ("get --raw /apis/cluster.karmada.io/v1alpha1/clusters/frankfurt/proxy/api", "not to be had"),
-        ("get --raw /apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/api", "not to be had"),
-        ("get --raw /metrics", "not to be had"),
-        ("get --raw /debug/pprof", "not to be had"),
-        ("get csr", "not to be had"),
-        ("get configmaps --as=somebody", "nobody may act as somebody else"),
+        ("get works -A", "list works.work.karmada.io is not available through the plane"),
+        (
+            "get --raw /apis/cluster.karmada.io/v1alpha1/clusters/frankfurt/proxy/api",
+            "karmada.io/proxy is not available",
+        ),
+        (
+            "get --raw /apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/api",
+            "karmada.io/proxy is not available",
+        ),
+        ("get --raw /metrics", "get /metrics is not available"),
+        ("get --raw /debug/pprof", "get /debug/pprof is not available"),
+        ("get csr", "certificatesigningrequests.certificates.k8s.io is not available"),
+        ("get configmaps --as=somebody", "impersonation is not possible"),
     ],
 )
-async def test_some_things_nobody_gets(kubectl: Kubectl, command: str, complaint: str) -> None:
+async def test_some_requests_are_refused_to_every_caller(kubectl: Kubectl, command: str, complaint: str) -> None:
     done = await kubectl(*command.split())
     assert done.code != 0
     assert complaint in done.err

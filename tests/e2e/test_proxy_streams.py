@@ -1,4 +1,4 @@
-"""Terminals, logs and forwarded ports of pods in members, through the entrance; they end with the right to them."""
+"""exec, logs and port-forward to pods in members, through the entrance; they end when the caller loses the right."""
 
 import asyncio
 import json
@@ -14,7 +14,8 @@ from support.answering_pods import PORT, let_pods_answer, write_log
 from support.entrance_process import entrance_of
 from support.kubectl import Kubectl, end, through_entrance
 from support.manifests import deployment, policy
-from support.people import People, Person, within
+from support.people import People, Person
+from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
@@ -26,14 +27,14 @@ PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
-class Place:
+class RunningPod:
     namespace: str
-    pod: str
+    name: str
 
 
 @pytest.fixture
-async def place(plane: EmbeddedPlane) -> AsyncIterator[Place]:
-    """A namespace with a pod that runs in the member."""
+async def pod(plane: EmbeddedPlane) -> AsyncIterator[RunningPod]:
+    """A pod that runs in the member, in a namespace of its own."""
     await let_pods_answer(plane)
     name = f"streams-{uuid.uuid4().hex[:6]}"
     async with (
@@ -43,13 +44,12 @@ async def place(plane: EmbeddedPlane) -> AsyncIterator[Place]:
         await instance.create(kinds.NAMESPACES, {"metadata": {"name": name}})
         await instance.create(kinds.DEPLOYMENTS, deployment("web", replicas=1), namespace=name)
         await instance.create(kinds.PROPAGATION_POLICIES, policy("web", clusters=[MEMBER]), namespace=name)
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                pods = await member.list(kinds.PODS, namespace=name)
-                if pods.items and pods.items[0]["status"].get("phase") == "Running":
-                    break
-                await asyncio.sleep(0.2)
-        yield Place(name, pods.items[0]["metadata"]["name"])
+
+        async def running() -> str | None:
+            pods = (await member.list(kinds.PODS, namespace=name)).items
+            return pods[0]["metadata"]["name"] if pods and pods[0]["status"].get("phase") == "Running" else None
+
+        yield RunningPod(name, await eventually(running, "a running pod in the member", timeout=PATIENCE))
         await instance.delete(kinds.NAMESPACES, name)
 
 
@@ -74,24 +74,24 @@ async def line_of(process: asyncio.subprocess.Process) -> str:
 
 
 @pytest.mark.parametrize("environment", [{}, SPDY], ids=["websocket", "spdy"])
-async def test_a_command_runs_in_a_pod(admin: Kubectl, place: Place, environment: dict[str, str]) -> None:
+async def test_a_command_runs_in_a_pod(admin: Kubectl, pod: RunningPod, environment: dict[str, str]) -> None:
     kubectl = replace(admin, environment=environment)
-    assert await kubectl.ok("exec", "-n", place.namespace, place.pod, "--", "echo", "from inside") == "from inside\n"
-    failed = await kubectl("exec", "-n", place.namespace, place.pod, "--", "sh", "-c", "echo no >&2; exit 7")
+    assert await kubectl.ok("exec", "-n", pod.namespace, pod.name, "--", "echo", "from inside") == "from inside\n"
+    failed = await kubectl("exec", "-n", pod.namespace, pod.name, "--", "sh", "-c", "echo no >&2; exit 7")
     assert (failed.code != 0, failed.err.splitlines()[0]) == (True, "no")
-    async with running(kubectl, "exec", "-i", "-n", place.namespace, place.pod, "--", "cat", stdin=True) as terminal:
+    async with running(kubectl, "exec", "-i", "-n", pod.namespace, pod.name, "--", "cat", stdin=True) as terminal:
         assert terminal.stdin is not None
         for word in ("one", "two"):
             terminal.stdin.write(f"{word}\n".encode())
             assert await line_of(terminal) == word
 
 
-async def test_a_terminal_is_opened_as_people_do(admin: Kubectl, place: Place) -> None:
-    """`exec -it`: kubectl has a terminal itself, and the pod gets one."""
+async def test_an_interactive_terminal_is_opened(admin: Kubectl, pod: RunningPod) -> None:
+    """`kubectl exec -it`: kubectl runs in a terminal, and the pod gets one."""
     ours, theirs = os.openpty()
     try:
         process = await asyncio.create_subprocess_exec(
-            *(admin.binary, "exec", "-it", "-n", place.namespace, place.pod, "--", "sh", "-c", "echo opened; cat"),
+            *(admin.binary, "exec", "-it", "-n", pod.namespace, pod.name, "--", "sh", "-c", "echo opened; cat"),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -109,7 +109,7 @@ async def test_a_terminal_is_opened_as_people_do(admin: Kubectl, place: Place) -
 
 
 async def shown(terminal: int, word: str) -> str:
-    """What a terminal shows, once a word is in it."""
+    """Reads what a terminal shows until a word is in it."""
     seen = ""
     async with asyncio.timeout(PATIENCE):
         while word not in seen:
@@ -117,33 +117,33 @@ async def shown(terminal: int, word: str) -> str:
     return seen
 
 
-async def test_much_passes_in_both_directions(admin: Kubectl, place: Place) -> None:
+async def test_megabytes_pass_in_both_directions(admin: Kubectl, pod: RunningPod) -> None:
     size = 8 << 20
     command = f"head -c {size} /dev/zero | tr '\\0' x"
-    out = await admin.ok("exec", "-n", place.namespace, place.pod, "--", "sh", "-c", command)
+    out = await admin.ok("exec", "-n", pod.namespace, pod.name, "--", "sh", "-c", command)
     assert len(out) == size
     count = f"head -c {size} | wc -c"
-    fed = await admin("exec", "-i", "-n", place.namespace, place.pod, "--", "sh", "-c", count, stdin="y" * size)
+    fed = await admin("exec", "-i", "-n", pod.namespace, pod.name, "--", "sh", "-c", count, stdin="y" * size)
     assert fed.out.strip() == str(size)
 
 
 @pytest.mark.parametrize("environment", [{}, SPDY], ids=["websocket", "spdy"])
 async def test_files_are_copied_out_of_a_pod(
-    admin: Kubectl, place: Place, tmp_path: Path, environment: dict[str, str]
+    admin: Kubectl, pod: RunningPod, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """Into one they are not with kwok, whoever asks it: it does not tell a command that its input has ended."""
+    """Files cannot be copied into a pod of kwok, with or without the proxy: kwok does not close a command's input."""
     kubectl = replace(admin, environment=environment)
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(3 << 20))
-    await kubectl.ok("cp", f"{place.namespace}/{place.pod}:{source}", str(target))
+    await kubectl.ok("cp", f"{pod.namespace}/{pod.name}:{source}", str(target))
     assert target.read_bytes() == source.read_bytes()
 
 
-async def test_logs_are_read_and_followed(plane: EmbeddedPlane, admin: Kubectl, place: Place) -> None:
+async def test_logs_are_read_and_followed(plane: EmbeddedPlane, admin: Kubectl, pod: RunningPod) -> None:
     word = uuid.uuid4().hex
     write_log(plane, word)
-    assert word in await admin.ok("logs", "-n", place.namespace, place.pod)
-    async with running(admin, "logs", "-f", "--tail=1", "-n", place.namespace, place.pod) as following:
+    assert word in await admin.ok("logs", "-n", pod.namespace, pod.name)
+    async with running(admin, "logs", "-f", "--tail=1", "-n", pod.namespace, pod.name) as following:
         later = uuid.uuid4().hex
         while await line_of(following) != word:
             pass
@@ -152,7 +152,7 @@ async def test_logs_are_read_and_followed(plane: EmbeddedPlane, admin: Kubectl, 
 
 
 @pytest.mark.parametrize("environment", [{}, SPDY], ids=["websocket", "spdy"])
-async def test_ports_are_forwarded(admin: Kubectl, place: Place, environment: dict[str, str]) -> None:
+async def test_ports_are_forwarded(admin: Kubectl, pod: RunningPod, environment: dict[str, str]) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write((await reader.readline()).upper())
         writer.close()
@@ -160,7 +160,7 @@ async def test_ports_are_forwarded(admin: Kubectl, place: Place, environment: di
     kubectl = replace(admin, environment=environment)
     async with (
         await asyncio.start_server(answer, "127.0.0.1", PORT),
-        running(kubectl, "port-forward", "-n", place.namespace, place.pod, ":80") as forwarding,
+        running(kubectl, "port-forward", "-n", pod.namespace, pod.name, ":80") as forwarding,
     ):
         port = int((await line_of(forwarding)).split(" ->")[0].rpartition(":")[2])
         for _ in range(3):
@@ -177,23 +177,23 @@ async def ann(people: People) -> Person:
 
 
 async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
-    plane: EmbeddedPlane, engine: Engine, people: People, ann: Person, place: Place, tmp_path: Path
+    plane: EmbeddedPlane, engine: Engine, people: People, ann: Person, pod: RunningPod, tmp_path: Path
 ) -> None:
-    """The way from a binding of a group to a command in a pod of a member, and back."""
+    """A group's binding lets its members run commands in a member's pod; without the binding the terminal ends."""
     editors, viewers = await people.group("editors", ann), await people.group("viewers", ann)
-    for_editors = await people.bind(editors, "editor", instance="demo", namespace=place.namespace)
-    await people.bind(viewers, "viewer", instance="demo", namespace=place.namespace)
+    for_editors = await people.bind(editors, "editor", instance="demo", namespace=pod.namespace)
+    await people.bind(viewers, "viewer", instance="demo", namespace=pod.namespace)
     token = ann.client.headers["Authorization"].removeprefix("Bearer ")
     on_member = await through_entrance(plane, engine, tmp_path, token=token, member=MEMBER)
     on_instance = await through_entrance(plane, engine, tmp_path, token=token)
-    here = ("-n", place.namespace)
+    here = ("-n", pod.namespace)
 
     async def may_exec() -> bool:
-        return (await on_member("exec", *here, place.pod, "--", "true")).code == 0
+        return (await on_member("exec", *here, pod.name, "--", "true")).code == 0
 
-    await within(may_exec, seconds=PATIENCE)
+    await eventually(may_exec, "the right to run commands", timeout=PATIENCE)
     assert "web" in await on_instance.ok("get", "deployments", *here)
-    assert place.pod in await on_member.ok("get", "pods", *here)
+    assert pod.name in await on_member.ok("get", "pods", *here)
     for elsewhere in ("default", "karmada-cluster", "kube-system"):
         assert (await on_instance("get", "deployments", "-n", elsewhere)).code != 0
         assert (await on_member("get", "pods", "-n", elsewhere)).code != 0
@@ -201,8 +201,8 @@ async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
         assert (await on_member("get", everywhere, "-A")).code != 0
 
     async with (
-        running(on_member, "exec", "-i", *here, place.pod, "--", "cat", stdin=True) as terminal,
-        running(on_member, "logs", "-f", *here, place.pod) as logs,
+        running(on_member, "exec", "-i", *here, pod.name, "--", "cat", stdin=True) as terminal,
+        running(on_member, "logs", "-f", *here, pod.name) as logs,
         running(on_instance, "get", "deployments", *here, "-w") as watch,
     ):
         assert terminal.stdin is not None
@@ -212,19 +212,19 @@ async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
         await people.unbind(for_editors)
         async with asyncio.timeout(PATIENCE):
             await terminal.wait()
-        assert (await on_member("exec", *here, place.pod, "--", "true")).code != 0
-        # The other group still sees.
+        assert (await on_member("exec", *here, pod.name, "--", "true")).code != 0
+        # The binding of the other group still grants reading.
         assert watch.returncode is None
         assert logs.returncode is None
         assert "web" in await on_instance.ok("get", "deployments", *here)
         assert (await on_instance("delete", "deployment", "web", *here)).code != 0
 
 
-async def test_a_refused_upgrade_leaves_no_connection(plane: EmbeddedPlane, place: Place) -> None:
-    """After a refusal the connection speaks HTTP with us, and with nobody behind us."""
+async def test_a_refused_upgrade_leaves_no_connection(plane: EmbeddedPlane, pod: RunningPod) -> None:
+    """After a refused upgrade the connection speaks HTTP with the entrance, and is joined to no other server."""
     async with entrance_of(plane) as admin:
         base = f"/apis/kairship.io/v1alpha1/instances/demo/clusters/{MEMBER}/proxy/api/v1"
-        path = f"{base}/namespaces/{place.namespace}/pods/no-such-pod/exec?command=true&stdout=true"
+        path = f"{base}/namespaces/{pod.namespace}/pods/no-such-pod/exec?command=true&stdout=true"
         upgrade = {
             "Connection": "Upgrade",
             "Upgrade": "websocket",

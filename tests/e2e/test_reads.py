@@ -1,4 +1,4 @@
-"""What a person reads through the entrance comes from the index, which container management fills: fresh, and found."""
+"""Reads through the entrance come from the index, which container management fills: they are current and complete."""
 
 import asyncio
 import json
@@ -11,8 +11,9 @@ import grpc
 import pytest
 from support import entrance
 from support.entrance import BASE, METHODS
-from support.entrance_process import entrance_of, eventually
+from support.entrance_process import entrance_of
 from support.manifests import deployment
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import ListDeploymentsRequest
@@ -29,7 +30,7 @@ async def client(plane: EmbeddedPlane) -> AsyncIterator[entrance.Client]:
 
 @pytest.fixture
 async def namespace(plane: EmbeddedPlane) -> AsyncIterator[str]:
-    """Of the demo instance."""
+    """The UID of the demo instance."""
     name = f"reads-{uuid.uuid4().hex[:8]}"
     async with Client(await plane.instance_connection()) as demo:
         await demo.create(kinds.NAMESPACES, {"metadata": {"name": name}})
@@ -55,16 +56,16 @@ async def test_what_was_written_is_read_and_found(client: entrance.Client, names
         assert float(listed.headers["Kairship-Data-Age"]) < 15
 
     async def is_of_the_index() -> bool:
-        # What the instance itself answers has no age at all.
+        # A reply of the instance itself has no age.
         return float((await client.request("GET", path)).headers["Kairship-Data-Age"]) > 0
 
-    await eventually(is_of_the_index)
+    await eventually(is_of_the_index, "a reply of the index")
 
     async def found() -> bool:
         hits = await get(client, f"{KPANDA}/search", query=f"{name} deployment", instance="demo")
         return len(hits["items"]) == 5
 
-    await eventually(found)
+    await eventually(found, "five hits of the search")
     [hit] = (await get(client, f"{KPANDA}/search", query=f"{name}-3 nginx", count="true"))["items"]
     assert (hit["instance"], hit["namespace"], hit["kind"]) == ("demo", namespace, "Deployment")
     assert [match["part"] for match in hit["matches"]] == ["MATCHED_PART_NAME", "MATCHED_PART_IMAGE"]
@@ -83,7 +84,7 @@ async def test_the_age_is_told_over_grpc_too(client: entrance.Client, namespace:
 async def test_changes_are_followed_over_all_clusters(client: entrance.Client, namespace: str) -> None:
     name = f"seen-{uuid.uuid4().hex[:8]}"
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(PATIENCE),
         client.rest.get(
             f"{KPANDA}/search:watch", params={"kind": "deployments.apps"}, headers=client.headers
         ) as events,
@@ -110,6 +111,6 @@ async def test_how_they_fared(client: entrance.Client, path: str) -> None:
         points = {series["measure"]: series["points"] for series in found["series"]}
         return bool(points["MEASURE_NODES"]) and points["MEASURE_NODES"][-1]["value"] > 0
 
-    await eventually(measured)
+    await eventually(measured, "a point with nodes")
     reply = await client.request("GET", f"{KPANDA}/{path}", params={"span.since": str(int(time.time()) + 10**6)})
     assert reply.status == 400

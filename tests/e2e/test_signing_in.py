@@ -1,21 +1,20 @@
-"""Signing in and what follows from it, against running processes: passwords, tokens, sessions, and what ends them."""
+"""Signing in against running processes: passwords, tokens and sessions, and how they end."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from support.entrance import BASE as KAIRSHIP
-from support.entrance_process import eventually
 from support.ghippo_process import PASSWORD
 from support.managed import World
 from support.small_plane import SmallPlane, small_plane
+from support.waiting import PATIENCE, eventually
 
 WITHIN = 5.0
-"""Seconds in which an end takes effect everywhere."""
+"""Seconds within which the end of a session takes effect everywhere."""
 GOOD = "correct horse battery staple"
 
 
@@ -49,7 +48,7 @@ async def sign_in(running: SmallPlane, name: str, password: str) -> Any:
 
 
 async def new_user(running: SmallPlane, name: str, *, role: str = "") -> Any:
-    """Who has changed the first password, and is signed in."""
+    """A user who has changed the first password and is signed in."""
     made = await running.get("POST", "/users", {"name": name, "password": f"{GOOD} of old"})
     if role:
         subject, target = {"kind": "USER", "id": made["id"]}, {"kind": "PLATFORM"}
@@ -79,33 +78,26 @@ async def test_the_first_sign_in_must_change_the_password(running: SmallPlane) -
     renewed = await running.get("POST", "/refresh-token", {"refreshToken": first["refreshToken"]}, token="")
     assert (await running.ask("GET", "/users", token=renewed["token"])).status == 200
     assert (await running.ask("POST", "/login", {"name": "admin", "password": PASSWORD}, token="")).status == 401
-    await eventually_gone(running.ghippo.password_file)
-    # A session that is signed out of is over, though its token has not expired.
+    await eventually(lambda: not running.ghippo.password_file.exists(), "the end of the file with the first password")
+    # After a sign-out the session has ended, although its token has not expired.
     await running.get("POST", "/logout", {}, token=renewed["token"])
 
-    async def over() -> bool:
-        return await status_of(running, renewed["token"]) == 401
-
-    await within_seconds(over)
+    await _refused_in_time(running, renewed["token"], "the end of the session")
 
 
-async def eventually_gone(path: Path) -> None:
-    async def gone() -> bool:
-        return not path.exists()
+async def _refused_in_time(running: SmallPlane, token: str, what: str) -> None:
+    async def refused() -> bool:
+        return await status_of(running, token) == 401
 
-    await eventually(gone)
-
-
-async def within_seconds(condition: Any) -> None:
     began = time.monotonic()
-    await eventually(condition)
+    await eventually(refused, what)
     assert time.monotonic() - began < WITHIN
 
 
 async def test_an_access_token_lives_and_ends(running: SmallPlane) -> None:
     session = (await new_user(running, "ann", role="viewer"))["token"]
     wanted = {"name": "ci", "days": 1, "permissions": ["ghippo.self.get"]}
-    # A token cannot make tokens: one that leaked would never end.
+    # A token cannot create tokens: otherwise a leaked token would never end.
     assert (await running.ask("POST", "/current-user/access-tokens", wanted)).status == 400
     made = await running.get("POST", "/current-user/access-tokens", wanted, token=session)
     token = made["token"]
@@ -117,10 +109,7 @@ async def test_an_access_token_lives_and_ends(running: SmallPlane) -> None:
     assert token.encode() not in listed.body
     await running.get("DELETE", f"/current-user/access-tokens/{made['accessToken']['id']}", token=session)
 
-    async def over() -> bool:
-        return await status_of(running, token) == 401
-
-    await within_seconds(over)
+    await _refused_in_time(running, token, "the end of the access token")
 
 
 async def test_disabling_somebody_ends_everything_of_theirs(running: SmallPlane) -> None:
@@ -130,12 +119,12 @@ async def test_disabling_somebody_ends_everything_of_theirs(running: SmallPlane)
         "POST", "/current-user/access-tokens", {"name": "ci", "days": 1, "permissions": []}, token=token
     )
     watches = [Watch(running, each) for each in (token, made["token"])]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(watch.opened.wait() for watch in watches))
     change = {"displayName": "", "email": "", "disabled": True}
     began = time.monotonic()
     await running.get("PUT", f"/users/{signed['user']['id']}", change)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(watch.ended for watch in watches))
     assert time.monotonic() - began < WITHIN
     for each in (token, made["token"]):
@@ -163,7 +152,7 @@ async def test_what_was_done_and_tried_is_in_the_audit(running: SmallPlane) -> N
         found = await running.get("GET", "/audits?limit=1000")
         return expected <= {(each["userName"], each["action"], each["outcome"]) for each in found["items"]}
 
-    await eventually(all_there)
+    await eventually(all_there, "the audit events of all these calls")
     reply = await running.ask("GET", "/audits?limit=1000")
     for secret in (GOOD, "hunter2", signed["token"], signed["refreshToken"]):
         assert secret.encode() not in reply.body

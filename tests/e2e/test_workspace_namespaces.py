@@ -1,15 +1,16 @@
-"""A namespace that a workspace holds is registered with global management, whether or not anybody has a role there."""
+"""A namespace in a workspace is registered with global management, whether or not a role is bound there."""
 
 import uuid
 
 from support.entrance_process import entrance_of
 from support.our_kinds import SERVED
-from support.people import People, within
+from support.people import People
+from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, NotFound, kinds
 
-SHOWN_WITHIN = 90.0  # a second on a machine with nothing else to do
+SHOWN_WITHIN = 90.0  # it takes a second on an idle machine
 
 
 async def test_a_held_namespace_is_registered_and_let_go(plane: EmbeddedPlane) -> None:
@@ -35,10 +36,10 @@ async def test_a_held_namespace_is_registered_and_let_go(plane: EmbeddedPlane) -
         workspace = await people.do("POST", "workspaces", {"name": name})
         path = f"workspaces/{workspace['id']}/resources"
         held = await people.do("POST", path, {"instance": "demo", "namespace": name})
-        await within(registered, seconds=SHOWN_WITHIN)
+        await eventually(registered, "the registration of the namespace", timeout=SHOWN_WITHIN)
         await world.delete(SERVED["Registration"], f"kairship.namespace.demo.{name}")
-        await within(registered, seconds=SHOWN_WITHIN)
+        await eventually(registered, "the registration being restored", timeout=SHOWN_WITHIN)
         await people.do("DELETE", f"{path}/{held['id']}")
-        await within(not_registered, seconds=SHOWN_WITHIN)
+        await eventually(not_registered, "the end of the registration", timeout=SHOWN_WITHIN)
         await people.do("DELETE", f"workspaces/{workspace['id']}")
         await inside.delete(kinds.NAMESPACES, name)

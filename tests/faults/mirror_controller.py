@@ -1,6 +1,6 @@
-"""A small controller for tests: every ConfigMap labelled `original` gets a copy, and takes it along when it is deleted.
+"""A small controller for tests: every ConfigMap labelled `original` gets a copy, which is deleted with it.
 
-It uses all that the runtime offers: a shape, a finalizer, server-side apply, events. As a program it runs until killed;
+It uses a shape, a finalizer, server-side apply and events of the runtime. As a program it runs until it is killed;
 `--die-at N` kills it at its Nth change, before it is sent or (`--after`) when it has just been carried out.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import structlog
+from support.reconcile import Fault, Faults
 
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import (
@@ -23,11 +24,11 @@ from kairship.reconcile import (
     Controller,
     InterceptedClient,
     Key,
+    ListWatchOptions,
     Manager,
     Metadata,
     Metrics,
     ObjectReference,
-    Pace,
     Reflector,
     Result,
     RetryPolicy,
@@ -35,7 +36,6 @@ from kairship.reconcile import (
     SystemClock,
     Watch,
 )
-from kairship.reconcile.testing import Fault, Faults
 
 FINALIZER = "test.kairship.io/mirror"
 
@@ -46,7 +46,7 @@ class Original(msgspec.Struct, frozen=True):
 
 
 class Copy(Original, frozen=True):
-    """The same shape, of the ConfigMaps that the controller makes."""
+    """The same shape for the ConfigMaps that the controller creates."""
 
 
 def original_of(copy: Copy) -> list[Key]:
@@ -58,20 +58,20 @@ def own_key(obj: Original) -> list[Key]:
 
 
 def mirror(client: Client, namespace: str, *, clock: Clock, metrics: Metrics) -> Manager:
-    pace = Pace(backoff=Backoff(0.05, 0.2))
+    options = ListWatchOptions(backoff=Backoff(0.05, 0.2))
     originals = Reflector(
         client,
         Selection(kinds.CONFIGMAPS, Original, namespace=namespace, label_selector="role=original"),
         clock=clock,
         metrics=metrics,
-        pace=pace,
+        options=options,
     )
     copies = Reflector(
         client,
         Selection(kinds.CONFIGMAPS, Copy, namespace=namespace, label_selector="role=copy"),
         clock=clock,
         metrics=metrics,
-        pace=pace,
+        options=options,
     )
 
     async def reconcile(context: Context, key: Key) -> Result:
@@ -106,7 +106,7 @@ def mirror(client: Client, namespace: str, *, clock: Clock, metrics: Metrics) ->
 
 
 class DeadlyFaults(Faults):
-    """Kills the process at one of its changes."""
+    """Kills the process at one of its mutating calls."""
 
     def __init__(self, clock: Clock, *, at: int, fault: Fault) -> None:
         super().__init__(clock)

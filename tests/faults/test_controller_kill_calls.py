@@ -1,13 +1,14 @@
-"""The controller-manager killed before and after its calls to the global cluster.
+"""The controller-manager is killed before and after its calls to the global cluster.
 
-In an ordinary run a seeded sample of the calls is taken, in a soak every one.
+An ordinary run takes a seeded sample of the calls, a soak every one.
 """
 
 import random
 
 import pytest
-from support.killed_controller_manager import CURRENT, SOAK, assert_whole, runs, survives, vanishes
+from support.killed_controller_manager import CURRENT, assert_whole, runs, survives, vanishes
 from support.managed import ManagedInstance, all_of, gives, settled
+from support.soak import SOAK
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.resources import InstanceCondition, InstanceReason
@@ -15,13 +16,13 @@ from kairship.resources import InstanceCondition, InstanceReason
 pytestmark = pytest.mark.timeout(900)
 
 SIDES = ("before", "after")
-SAMPLE, SEED = 20, 20260101
+SAMPLE, SEED = 9, 20260101
 CALLS = {"create": 10, "configure": 10, "delete": 4}
-"""The changes that every process makes in the global cluster, at least, whatever its predecessors had done already."""
+"""The number of mutating calls that every process makes at least, whatever its predecessors have done already."""
 
 
 def calls(phase: str) -> list[str]:
-    """The moments of this phase that are tried: in a soak all, else its part of the sample."""
+    """The moments of this phase at which a process is killed: all of them in a soak, otherwise a sample."""
     sites = [(each, number, side) for each in CALLS for number in range(1, CALLS[each] + 1) for side in SIDES]
     chosen = sites if SOAK else random.Random(SEED).sample(sites, SAMPLE)  # noqa: S311 - nothing secret about it
     return [f"{side} call {number}" for each, number, side in sites if each == phase and (each, number, side) in chosen]

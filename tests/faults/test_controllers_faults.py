@@ -1,6 +1,6 @@
-"""All controllers together under faults: calls that fail, an instance set back, a leader that slept, names used again.
+"""All controllers together under faults: failing calls, a restored instance, a suspended leader, names used again.
 
-One instance and one cluster go through the module: each test begins where the one before has left it.
+All tests of the module use one instance and one cluster, and each test continues where the one before has ended.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from support.delivered_bindings import bind
-from support.dice import Dice
 from support.managed import ManagedInstance, World, gives, is_now, leading
 from support.member_clusters import MemberCluster, member_cluster
+from support.random_faults import RandomFaults
 from support.replicas import Replica, replica
 from support.waiting import PATIENCE, eventually
 
@@ -36,14 +36,14 @@ def member(world: World) -> Iterator[MemberCluster]:
 
 @pytest.fixture
 async def instance(managed: ManagedInstance) -> AsyncIterator[ManagedInstance]:
-    """Without anybody who looks after it."""
+    """An instance without a running controller-manager."""
     async with Client(managed.world.connection) as client:
         managed.client = client
         yield managed
 
 
 async def is_readable(instance: ManagedInstance) -> bool:
-    """Whether what the hidden cluster of the instance is read with opens it."""
+    """Whether the Secret of the virtual cluster opens the instance."""
     cluster = await instance.client.get(CLUSTER, f"k-{instance.name}")
     secret = await instance.client.get(kinds.SECRETS, cluster["spec"]["credentials"]["name"], namespace=NAMESPACE)
     async with Client(Connection.from_kubeconfig(base64.b64decode(secret["data"]["kubeconfig"]))) as client:
@@ -51,13 +51,13 @@ async def is_readable(instance: ManagedInstance) -> bool:
 
 
 async def subjects(client: Client, kind: Resource = kinds.ROLE_BINDINGS) -> set[str]:
-    """Everybody who has a right of ours there."""
+    """All subjects of our RBAC objects there."""
     found = await client.list(kind, label_selector=OURS)
     return {each["name"] for item in found.items for each in item["subjects"]}
 
 
 async def has_rights(instance: ManagedInstance, member: MemberCluster, *who: str) -> bool:
-    """Whether these and nobody else have rights in namespaces, in the instance and in the member."""
+    """Whether exactly these subjects have rights in namespaces, in the instance and in the member."""
     wanted = {f"kairship:user:{each}" for each in who}
     async with await instance.inside() as inside, member.client() as there:
         return await subjects(inside) == wanted and await subjects(there) == wanted
@@ -72,13 +72,13 @@ async def label_of(instance: ManagedInstance, member: MemberCluster) -> str | No
 async def test_calls_that_get_lost_come_twice_come_late_or_fail(
     instance: ManagedInstance, member: MemberCluster
 ) -> None:
-    """Watches are calls too: what happens while one is lost is only seen by the next list."""
-    dice, client = Dice(seed=8), instance.client
-    dice.loaded = False
-    async with leading(instance.world, interceptors=(dice,)):
+    """Watches are calls too: only the next list shows what happens while one is interrupted."""
+    faults, client = RandomFaults(seed=8), instance.client
+    faults.enabled = False
+    async with leading(instance.world, interceptors=(faults,)):
         await instance.create()
         await instance.until(is_now(InstanceCondition.REACHABLE, "True"))
-        dice.loaded = True
+        faults.enabled = True
         await member.register(client, labels={"stage": "one"})
         await member.join(client, instance.name)
         await bind(instance, "ann", Role.EDITOR, namespace="default")
@@ -94,7 +94,7 @@ async def test_calls_that_get_lost_come_twice_come_late_or_fail(
         await eventually(followed, "the label")
         await instance.until(is_now(InstanceCondition.VIRTUAL_CLUSTER_SYNCED, "True"))
         await member.until_joined(client)
-    assert sum(dice.thrown.values()) > 8
+    assert sum(faults.injected.values()) > 8
 
 
 async def test_an_instance_set_back_to_before_a_cluster_joined(
@@ -106,7 +106,7 @@ async def test_an_instance_set_back_to_before_a_cluster_joined(
         await eventually(lambda: _is_gone(client, MEMBERSHIP, member.name), "leaving")
         await instance.change(backups=[{"name": "before"}])
         await instance.until(gives(InstanceCondition.BACKED_UP, InstanceReason.BACKED_UP))
-        # Another account than that of the backup: its token will not be good any more.
+        # Another account than that of the backup: its token will not be valid any more.
         async with await instance.inside() as inside:
             await inside.delete(kinds.SERVICE_ACCOUNTS, "kairship-collector", namespace="kairship-system")
         await eventually(lambda: is_readable(instance), "another account of the hidden cluster")
@@ -132,7 +132,7 @@ async def test_an_instance_set_back_to_before_a_cluster_joined(
 async def test_a_leader_that_slept_writes_nothing_when_it_wakes(
     instance: ManagedInstance, member: MemberCluster, tmp_path: Path
 ) -> None:
-    """What it wakes up with is news from before: a right that was given, and has been withdrawn since."""
+    """A suspended leader continues with an old state: with a right that has been withdrawn since."""
     async with (
         replica(instance.world, tmp_path / "first.log") as first,
         replica(instance.world, tmp_path / "second.log") as second,
@@ -158,7 +158,7 @@ async def test_a_leader_that_slept_writes_nothing_when_it_wakes(
                 assert "kairship:user:eve" not in named, "the sleeper gave her the right again"
                 if "kairship:user:ben" in named:
                     break
-        # In the instance it is first; its member has it a moment later.
+        # The instance has the right first, its member a moment later.
         await eventually(lambda: has_rights(instance, member, "ann", "ben"), "the right of ben, and none of eve")
 
 
@@ -181,7 +181,7 @@ async def test_a_name_used_again_is_another_instance(instance: ManagedInstance, 
         before = await client.get(CLUSTER, f"k-{instance.name}")
         await instance.until_deletion_is_accepted()
         await instance.until_gone()
-    # Nobody leads while the name is taken again: the next one must tell them apart by what is stored.
+    # No process leads while the name is used again: the next leader must distinguish the two by what is stored.
     await instance.create()
     assert instance.uid != former
     await member.register(client, labels={"stage": "again"})

@@ -1,4 +1,5 @@
-"""Global management dies at any moment, and so does a worker of the entrance: what was answered stays, as a whole."""
+"""Global management and workers of the entrance are killed at any moment: every acknowledged change stays
+completely."""
 
 import asyncio
 import os
@@ -11,9 +12,9 @@ import pytest
 import pytest_asyncio
 from support.entrance import BASE as KAIRSHIP
 from support.entrance import Reply
-from support.entrance_process import eventually
 from support.managed import World
 from support.small_plane import SmallPlane, small_plane
+from support.waiting import PATIENCE, eventually
 
 from kairship.access import Role
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GOOD = "correct horse battery staple"
 DELAYS = (0.0, 0.01, 0.05, 0.15)
-"""Seconds after which it is killed: before it has heard of it, in the middle, and perhaps after."""
+"""Seconds after which it is killed: before it gets the request, during it, and perhaps after."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -31,7 +32,7 @@ async def running(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asy
 
 
 async def killed_during(running: SmallPlane, act: Callable[[], Awaitable[Reply]], delay: float) -> Reply:
-    """How the act ends if global management is killed meanwhile. It runs again, and is heard of, on return."""
+    """The outcome of `act` if global management is killed meanwhile. It runs again and is ready when this returns."""
     acting = asyncio.ensure_future(act())
     await asyncio.sleep(delay)
     await running.ghippo.kill()
@@ -40,12 +41,12 @@ async def killed_during(running: SmallPlane, act: Callable[[], Awaitable[Reply]]
     if reply.status != 200:
         assert reply.headers.get("Retry-After")
     await running.ghippo.start()
-    await eventually(lambda: in_contact(running))
+    await eventually(lambda: in_contact(running), "contact with global management")
     return reply
 
 
 async def in_contact(running: SmallPlane) -> bool:
-    """Whether changes are let through again."""
+    """Whether the entrance accepts changes again."""
     return (await running.ask("DELETE", "/users/u-nobody")).status == 404
 
 
@@ -97,7 +98,7 @@ async def test_a_binding_that_was_given_takes_effect(running: SmallPlane, delay:
     async def may() -> bool:
         return (await running.ask("GET", "/users", token=signed["token"])).status == 200
 
-    await eventually(may)
+    await eventually(may, "the right to list users")
 
 
 async def test_without_global_management_reads_go_on_and_changes_wait(running: SmallPlane) -> None:
@@ -107,7 +108,7 @@ async def test_without_global_management_reads_go_on_and_changes_wait(running: S
         async def refused() -> bool:
             return (await running.ask("POST", "/users", {"name": "late", "password": GOOD})).status == 503
 
-        await eventually(refused)
+        await eventually(refused, "changes being refused")
         reply = await running.ask("POST", "/users", {"name": "late", "password": GOOD})
         assert reply.headers.get("Retry-After")
         assert (await running.admin.request("GET", f"{KAIRSHIP}/instances")).status == 200
@@ -117,16 +118,16 @@ async def test_without_global_management_reads_go_on_and_changes_wait(running: S
         assert (await running.ask("POST", "/login", {"name": "admin", "password": GOOD}, token="")).status == 503
     finally:
         await running.ghippo.start()
-    await eventually(lambda: in_contact(running))
+    await eventually(lambda: in_contact(running), "contact with global management")
     assert await user_named(running, "late") == []
 
 
 async def test_it_stops_in_order_and_at_once(running: SmallPlane) -> None:
-    """Followers follow for ever: they must not keep it from ending."""
-    async with asyncio.timeout(30):
+    """The streams of followers have no end: they must not keep the process from stopping."""
+    async with asyncio.timeout(PATIENCE):
         assert await running.ghippo.stop() == 0
     await running.ghippo.start()
-    await eventually(lambda: in_contact(running))
+    await eventually(lambda: in_contact(running), "contact with global management")
 
 
 async def test_what_was_done_before_a_worker_died_is_in_the_audit(running: SmallPlane) -> None:
@@ -140,11 +141,11 @@ async def test_what_was_done_before_a_worker_died_is_in_the_audit(running: Small
     async def all_there() -> bool:
         try:
             found = await running.ask("GET", "/audits?filter.action=ghippo.users.create&limit=1000")
-        except aiohttp.ClientError:  # nobody serves yet
+        except aiohttp.ClientError:  # no process serves yet
             return False
         return found.status == 200 and {*names} <= {each["object"] for each in found.json["items"]}
 
-    await eventually(all_there)
+    await eventually(all_there, "an audit event of every user")
     items = (await running.get("GET", "/audits?filter.action=ghippo.users.create&limit=1000"))["items"]
     assert sorted(each["object"] for each in items if each["object"] in names) == names  # each once
     assert (await running.get("GET", "/audits:verify"))["intact"]

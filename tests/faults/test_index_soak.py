@@ -1,7 +1,7 @@
-"""The index under everything at once: writers, cut connections, crashes, compaction, a restore, a killed collector.
+"""The index under all faults at once: writers, cut connections, crashes, compaction, a restore, a killed collector.
 
-While it lasts, readers check what no reader may ever see: an object older than its own write, a list revision that goes
-back within an epoch, a deleted object that returns. At quiescence the index is the API server, byte by byte.
+Meanwhile readers check that they never see what must not be seen: an object older than its own write, a list revision
+that goes back within an epoch, a deleted object that returns. At quiescence the index is the API server, byte by byte.
 KAIRSHIP_SOAK_SECONDS makes it longer.
 """
 
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,27 @@ import pytest
 from support.collector_process import CollectorProcess
 from support.own_cluster import OwnCluster, own_cluster, unreachable
 from support.relay import Relay, relay_to
+from support.waiting import eventually
 
 from kairship.engine import Engine
-from kairship.index import Current, KubernetesReads, NoSuchClusterError, PageTokens, PassThrough, ReadRequest, Written
+from kairship.index import (
+    CurrentIndex,
+    KubernetesReads,
+    NoSuchClusterError,
+    PageTokens,
+    PassThrough,
+    ReadRequest,
+    Write,
+)
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog
 from kairship.kpanda.collector import CollectorSettings
 from kairship.kube import Client, Connection, KubeError, kinds
-from kairship.reconcile import Backoff, Pace
+from kairship.reconcile import Backoff, ListWatchOptions
 
 CLUSTER = "soak"
 SECONDS = float(os.environ.get("KAIRSHIP_SOAK_SECONDS", "12"))
 WRITERS = 4
-FAST = CollectorSettings(heartbeat=0.5, pace=Pace(page_size=20, backoff=Backoff(0.1, 0.5)))
+FAST = CollectorSettings(heartbeat=0.5, list_watch=ListWatchOptions(page_size=20, backoff=Backoff(0.1, 0.5)))
 pytestmark = pytest.mark.timeout(SECONDS * 3 + 240)
 
 
@@ -56,32 +66,35 @@ class Traffic:
         self.lists: dict[int, int] = {}
         self.acts: Counter[str] = Counter()
 
+    def has_served(self, number: int) -> bool:
+        return self.served >= number
+
     async def write(self, caller: str) -> None:
         number = 0
         while not self.over:
             number += 1
             era = self.era
-            with suppress(KubeError):  # the server is being treated badly
+            with suppress(KubeError):  # the test breaks the server at this time
                 await self._write_and_read(caller, f"{caller}-{number % 5}", number, era)
             await asyncio.sleep(0.01)
 
     async def _write_and_read(self, caller: str, name: str, number: int, era: int) -> None:
         body = {"metadata": {"name": name}, "data": {"n": str(number)}}
         done = await self._client.apply(kinds.CONFIGMAPS, body, namespace="default", field_manager="soak")
-        await self._writes.note(caller, Written(CLUSTER, "configmaps", int(done["metadata"]["resourceVersion"])))
+        await self._writes.note(caller, Write(CLUSTER, "configmaps", int(done["metadata"]["resourceVersion"])))
         seen = await self._get(caller, name)
         if seen is not None and era == self.era:
             assert seen["kind"] == "ConfigMap", f"{name} was written and is not there"
             assert int(seen["data"]["n"]) >= number, "a reader saw an object older than its own write"
         if number % 4 == 0:
             await self._client.delete(kinds.CONFIGMAPS, name, namespace="default")
-            await self._writes.note(caller, Written(CLUSTER, "configmaps", deleted_uid=done["metadata"]["uid"]))
+            await self._writes.note(caller, Write(CLUSTER, "configmaps", deleted_uid=done["metadata"]["uid"]))
             seen = await self._get(caller, name)
             if seen is not None and era == self.era:
                 assert seen["kind"] == "Status", "a deleted object returned"
 
     async def _get(self, caller: str, name: str) -> dict[str, Any] | None:
-        """None when it passes through."""
+        """Returns None when the request passes through to the API server."""
         request = ReadRequest(CLUSTER, kinds.CONFIGMAPS, {}, caller, "default", name)
         try:
             async with self._reads.answer(request) as reply:
@@ -106,7 +119,7 @@ class Traffic:
 async def misfortune(
     own: OwnCluster, relay: Relay, collector: CollectorProcess, client: Client, traffic: Traffic, until: float
 ) -> None:
-    """One thing after another; after each, reads are served from the index again.
+    """Injects one fault after another; after each, reads are served from the index again.
 
     All but one happen at least once: that connections are forgotten takes a while to be noticed.
     """
@@ -144,30 +157,24 @@ async def misfortune(
         act = everything.pop(0) if everything else random.choice([cut, forget, kill, compact, crash])  # noqa: S311
         await act()
         traffic.acts[act.__name__] += 1
-        # Long enough for the index to be back and read from, before the next thing happens.
-        served = traffic.served
-        async with asyncio.timeout(180):
-            while True:
-                if traffic.served >= served + 20:
-                    break
-                await asyncio.sleep(0.05)
+        # Long enough for the index to serve reads again before the next fault.
+        await eventually(partial(traffic.has_served, traffic.served + 20), "reads from the index", timeout=180)
     traffic.over = True
 
 
-async def equal(client: Client, reads: KubernetesReads, *, timeout: float = 180.0) -> None:
-    """Until the index has every byte that the server has."""
-    deadline = time.monotonic() + timeout
-    while True:
+async def wait_equal(client: Client, reads: KubernetesReads, *, timeout: float = 180.0) -> None:
+    """Waits until the index has every byte that the server has."""
+
+    async def equal() -> bool:
         theirs = (await client.request("GET", kinds.CONFIGMAPS.path())).body
         ours = b""
         with suppress(PassThrough):
             async with reads.answer(ReadRequest(CLUSTER, kinds.CONFIGMAPS, {}, "judge")) as reply:
                 ours = b"".join([chunk async for chunk in reply.body])
-        # The two may be at other revisions, if nothing but other kinds changed in between.
-        if ours and ours.partition(b'"items":')[2] == theirs.partition(b'"items":')[2]:
-            return
-        assert time.monotonic() < deadline, "the index is not what the server is"
-        await asyncio.sleep(0.2)
+        # The revisions of the two may differ if only other kinds have changed in between.
+        return ours != b"" and ours.partition(b'"items":')[2] == theirs.partition(b'"items":')[2]
+
+    await eventually(equal, "the index being what the server is", timeout=timeout)
 
 
 async def test_soak(own: OwnCluster, tmp_path: Path, record_testsuite_property: Callable[[str, object], None]) -> None:
@@ -178,11 +185,11 @@ async def test_soak(own: OwnCluster, tmp_path: Path, record_testsuite_property: 
         assert Connection.from_kubeconfig(kubeconfig) == far
         collector = CollectorProcess(root, kubeconfig, CLUSTER, FAST)
         index, writes = SqliteIndex(root), SqliteWriteLog(root)
-        reads = KubernetesReads(Current(index, writes, max_age=5.0), PageTokens(b"k" * 32))
+        reads = KubernetesReads(CurrentIndex(index, writes, max_age=5.0), PageTokens(b"k" * 32))
         async with Client(own.connection, timeout=60) as client:
             await collector.start()
             try:
-                await equal(client, reads)
+                await wait_equal(client, reads)
                 traffic = Traffic(client, reads, writes)
                 until = time.monotonic() + SECONDS
                 async with asyncio.TaskGroup() as tasks:
@@ -190,7 +197,7 @@ async def test_soak(own: OwnCluster, tmp_path: Path, record_testsuite_property: 
                     tasks.create_task(traffic.watch_revisions(index))
                     for number in range(WRITERS):
                         tasks.create_task(traffic.write(f"writer-{number}"))
-                await equal(client, reads)
+                await wait_equal(client, reads)
             finally:
                 await collector.kill()
         index.close()

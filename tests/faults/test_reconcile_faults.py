@@ -1,9 +1,10 @@
 """A controller and an elector at a real API server while calls get lost, come twice, fail or kill the process.
 
-Whatever happens on the way, the end is the same: every original has its copy, and nothing of a deleted one is left.
+Whatever happens, the end is the same: every original has its copy, and nothing of a deleted one is left.
 """
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -14,9 +15,10 @@ from typing import Any, Protocol
 import msgspec
 from faults import mirror_controller
 from faults.mirror_controller import FINALIZER, Original, mirror
-from support.dice import Dice
+from support.random_faults import RandomFaults
+from support.reconcile import Journal
 from support.relay import relay_to
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 from yarl import URL
 
 from kairship.kube import Client, Connection, Object, kinds
@@ -31,7 +33,6 @@ from kairship.reconcile import (
     Selection,
     SystemClock,
 )
-from kairship.reconcile.testing import Journal
 
 
 class Kube(Protocol):
@@ -40,7 +41,7 @@ class Kube(Protocol):
 
 
 class Observer:
-    """Sees all ConfigMaps of the test, undisturbed."""
+    """Sees all ConfigMaps of the test without injected faults."""
 
     def __init__(self, reflector: Reflector[Original]) -> None:
         self._reflector = reflector
@@ -64,7 +65,7 @@ async def observing(client: Client, namespace: str) -> AsyncIterator[Observer]:
     reflector = Reflector(client, selection, clock=SystemClock(), metrics=Metrics())
     observer = Observer(reflector)
     async with in_background(reflector.run()):
-        await asyncio.wait_for(reflector.wait_synced(), 20)
+        await asyncio.wait_for(reflector.wait_synced(), PATIENCE)
         yield observer
 
 
@@ -86,8 +87,8 @@ async def write(client: Client, namespace: str, name: str, **data: str) -> None:
 
 async def third_event(client: Client, namespace: str) -> Object:
     """The event of a copy that was made three times."""
-    watch = client.watch(kinds.EVENTS, namespace=namespace, send_initial_events=True)
-    async with asyncio.timeout(60), aclosing(watch) as events:
+    watch = client.watch(kinds.EVENTS, namespace=namespace)
+    async with asyncio.timeout(PATIENCE), aclosing(watch) as events:
         async for event in events:
             if event.object.get("count") == 3:
                 return event.object
@@ -120,10 +121,10 @@ async def test_undisturbed_with_one_owner_of_fields_and_an_event(kube: Kube, nam
 
 
 async def test_calls_that_get_lost_come_twice_come_late_or_fail(kube: Kube, namespace: str) -> None:
-    dice, metrics = Dice(seed=7), Metrics()
+    faults, metrics = RandomFaults(seed=7), Metrics()
     async with (
         Client(kube.connection) as client,
-        InterceptedClient(kube.connection, interceptors=[dice]) as unlucky,
+        InterceptedClient(kube.connection, interceptors=[faults]) as unlucky,
         observing(client, namespace) as observer,
         in_background(mirror(unlucky, namespace, clock=SystemClock(), metrics=metrics).run()),
     ):
@@ -139,19 +140,20 @@ async def test_calls_that_get_lost_come_twice_come_late_or_fail(kube: Kube, name
             del wanted[f"o{number}"]
             await client.delete(kinds.CONFIGMAPS, f"o{number}", namespace=namespace)
         await observer.until_mirrored(wanted)
-        assert set(dice.thrown) >= set(Dice.COMMON)
-        assert sum(dice.thrown.values()) > 15
+        assert set(faults.injected) >= set(RandomFaults.COMMON)
+        assert sum(faults.injected.values()) > 15
 
 
 async def run_until_killed(kubeconfig: Path, namespace: str, *, at: int, after: bool) -> None:
     options = [f"--die-at={at}", *(["--after"] if after else [])]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, mirror_controller.__file__, str(kubeconfig), namespace, *options),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # it imports `support` as pytest does
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGKILL
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == -signal.SIGKILL
     finally:
         if process.returncode is None:
             process.kill()
@@ -159,7 +161,7 @@ async def run_until_killed(kubeconfig: Path, namespace: str, *, at: int, after: 
 
 
 async def test_killed_at_each_of_its_changes(kube: Kube, namespace: str, tmp_path: Path) -> None:
-    """Before each change is sent, and again when it has been carried out; the next process goes on from there."""
+    """The process is killed before each call and after it; the next process continues from there."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_bytes(kube.connection.to_kubeconfig(name="global", user="test"))
@@ -192,16 +194,18 @@ async def test_killed_at_each_of_its_changes(kube: Kube, namespace: str, tmp_pat
 
 
 async def renewed(term: LeaderTerm) -> None:
-    """Until the lease is renewed the next time."""
-    before = term.remaining()
-    async with asyncio.timeout(60):
-        while (now := term.remaining()) <= before:
-            before = now
-            await asyncio.sleep(0.05)
+    """Waits until the next renewal of the lease."""
+    seen = [term.remaining()]
+
+    def grows() -> bool:
+        seen.append(term.remaining())
+        return seen[-1] > seen[-2]
+
+    await eventually(grows, "the next renewal of the lease")
 
 
 async def test_a_leader_cut_off_from_the_server_stops_in_time(kube: Kube, namespace: str) -> None:
-    """A short break costs nothing; a long one ends the term before anybody else may begin one."""
+    """A short interruption costs nothing; a long one ends the term before another candidate may begin one."""
     url = URL(kube.connection.server)
     assert url.host is not None
     assert url.port is not None
@@ -224,7 +228,7 @@ async def test_a_leader_cut_off_from_the_server_stops_in_time(kube: Kube, namesp
         async with in_background(elector.run(lead)):
             await said.until(lambda entries: len(entries) == 1)
             relay.hold()
-            await asyncio.sleep(3)  # the length of the break is what is tested
+            await asyncio.sleep(3)  # the length of the interruption is what is tested
             await relay.heal()
             await renewed(terms[0])
             cut_at, left = clock.now(), terms[0].remaining()

@@ -1,13 +1,14 @@
 """Rights over random binds, unbinds and group changes while processes are killed and deliveries are lost.
 
-A model says who may see which instance. Whenever everything runs again, the plane says what the model says, and does
-not change its mind.
+A model says who may see which instance. Whenever everything runs again, the plane agrees with the model. An ordinary
+run plays the same changes each time; a soak plays others, and more of them.
 """
 
 import asyncio
 import os
 import random
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,9 +18,12 @@ import pytest
 import pytest_asyncio
 from support.entrance import BASE
 from support.managed import World
+from support.not_yet import NotYet
 from support.our_kinds import SERVED
-from support.people import People, Person, register, within
+from support.people import WITHIN, People, Person, register
 from support.small_plane import SmallPlane, small_plane
+from support.soak import SOAK
+from support.waiting import eventually
 from yarl import URL
 
 from kairship.kube import Client
@@ -27,19 +31,19 @@ from kairship.kube import Client
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 INSTANCES = ("east", "west")
-ROUNDS = 8
-SEED = int(os.environ.get("KAIRSHIP_SOAK_SEED", random.SystemRandom().randrange(1 << 16)))
+ROUNDS = 8 if SOAK else 4
+SEED = int(os.environ.get("KAIRSHIP_SOAK_SEED", random.SystemRandom().randrange(1 << 16) if SOAK else 1))
 HEALED_WITHIN = 120.0
 
-Place = tuple[str, str]
-"""Who, and on which instance."""
+Grant = tuple[str, str]
+"""A user or the team, and an instance."""
 
 
 @dataclass
 class Model:
-    """Bindings by their identifiers: whom or which group, and where."""
+    """Bindings by their identifiers: the user or group, and the instance."""
 
-    bindings: dict[str, Place] = field(default_factory=dict)
+    bindings: dict[str, Grant] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
 
     def may(self, person: str, instance: str) -> bool:
@@ -56,23 +60,43 @@ class Actors:
         self.model = Model()
 
     async def sees(self, person: str, instance: str) -> int:
-        """The status that the entrance answers with; 0 if nobody does."""
+        """The status of the reply of the entrance; 0 without a reply."""
+        path = f"{BASE}/instances/{instance}"
         try:
-            status = (await self.persons[person].get(f"{BASE}/instances/{instance}")).status
+            status = (await self.persons[person].get(path)).status
             if status == 401:  # a session lasts five minutes, and all of this may take longer
                 found = self.persons[person]
                 self.persons[person] = replace(found, client=await self.people.sign_in(found.name))
+                status = (await self.persons[person].get(path)).status
         except (aiohttp.ClientError, TimeoutError, AssertionError):
             return 0
         return status
 
-    async def agrees(self) -> bool:
-        for person in self.persons:
-            for instance in INSTANCES:
-                wanted = 200 if self.model.may(person, instance) else 404
-                if await self.sees(person, instance) != wanted:
-                    return False
-        return True
+    async def differences(self) -> list[tuple[str, str, int]]:
+        """The replies that are not as the model wants them: who, which instance, and the status."""
+        found = [
+            (person, instance, await self.sees(person, instance)) for person in self.persons for instance in INSTANCES
+        ]
+        return [
+            (person, instance, status)
+            for person, instance, status in found
+            if status != (200 if self.model.may(person, instance) else 404)
+        ]
+
+    async def agrees(self) -> NotYet | bool:
+        """Whether everything was delivered, and the rights are those of the model.
+
+        Without the first, rights may agree by chance: the end of the team's right shows in nobody as long as the team
+        is empty.
+        """
+        try:
+            reply = await self.plane.ask("GET", "/webhooks")
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return NotYet(repr(error))
+        if reply.status != 200 or any(webhook.get("pending", 0) for webhook in reply.json["items"]):
+            return NotYet(f"deliveries wait: {reply.body!r}")
+        differences = await self.differences()
+        return not differences or NotYet(differences)
 
     async def lets_changes_through(self) -> bool:
         try:
@@ -81,14 +105,19 @@ class Actors:
             return False
 
     async def step(self, choice: random.Random) -> None:
-        """One change that global management has acknowledged."""
-        await within(self.lets_changes_through, seconds=HEALED_WITHIN)
+        """Makes one change that global management acknowledges."""
+        await eventually(self.lets_changes_through, "changes being possible", timeout=HEALED_WITHIN)
+        while not await self._try_change(choice):
+            continue
+
+    async def _try_change(self, choice: random.Random) -> bool:
+        """Whether the change that was chosen was one."""
         what = choice.choice(("bind", "bind", "unbind", "unbind", "join", "leave"))
         model, person = self.model, choice.choice(list(self.persons))
         if what == "bind":
             who, instance = choice.choice([person, "team"]), choice.choice(INSTANCES)
             if (who, instance) in model.bindings.values():
-                return
+                return False
             subject = self.team if who == "team" else self.persons[who]
             model.bindings[await self.people.bind(subject, "viewer", instance=instance)] = (who, instance)
         elif what == "unbind" and model.bindings:
@@ -101,6 +130,9 @@ class Actors:
         elif what == "leave" and person in model.members:
             await self.people.do("DELETE", f"groups/{self.team}/members/{self.persons[person].id}")
             model.members.remove(person)
+        else:
+            return False
+        return True
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -118,7 +150,7 @@ async def actors(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asyn
 
 
 Fault = Callable[[Actors], Awaitable[Callable[[], Awaitable[None]]]]
-"""Breaks something, and returns what mends it."""
+"""Injects a fault, and returns a function that repairs it."""
 
 
 async def kill_global_management(actors: Actors) -> Callable[[], Awaitable[None]]:
@@ -134,21 +166,21 @@ async def kill_workers(actors: Actors) -> Callable[[], Awaitable[None]]:
             continue
 
     async def nothing() -> None:
-        """They are replaced."""
+        """The parent process replaces the workers by itself."""
 
     return nothing
 
 
 async def kill_entrance(actors: Actors) -> Callable[[], Awaitable[None]]:
-    """The process that keeps the workers. They go with it, and nobody holds its port; then it is started again."""
+    """Kills the parent of the workers. They end with it, its port is free, and it is started again."""
     entrance = actors.plane.entrance
     workers = entrance.workers()
     await entrance.kill()
 
-    async def all_gone() -> bool:
+    def all_gone() -> bool:
         return not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
-    await within(all_gone)
+    await eventually(all_gone, "the end of the workers", timeout=WITHIN)
     address = URL(entrance.rest_url)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(address.host, address.port)
@@ -162,7 +194,7 @@ async def lose_deliveries(actors: Actors) -> Callable[[], Awaitable[None]]:
 
 
 async def swallow_acknowledgements(actors: Actors) -> Callable[[], Awaitable[None]]:
-    """Deliveries arrive and are stored, and global management does not hear of it: they come again."""
+    """Deliveries arrive and are stored, but their replies are lost: they come again."""
     actors.plane.deliveries.hold()
 
     async def mend() -> None:
@@ -180,27 +212,27 @@ async def test_rights_are_those_that_were_given(actors: Actors, fault: Fault) ->
     for number in range(ROUNDS):
         where = f"seed {SEED}, round {number}"
         await actors.step(choice)
-        mend = await fault(actors) if choice.random() < 0.5 else None
-        if mend is not None:
+        if number % 2:
+            mend = await fault(actors)
             await asyncio.sleep(choice.random() * 0.2)
             await mend()
-        taken = await within(actors.agrees, seconds=HEALED_WITHIN)
-        assert taken < HEALED_WITHIN, where
-        assert await actors.agrees(), where  # and stays so: no late delivery brings a right back
+        began = time.monotonic()
+        await eventually(actors.agrees, f"the rights as they were given ({where})")
+        assert time.monotonic() - began < HEALED_WITHIN, where
 
 
 async def test_nobody_has_a_right_that_is_not_delivered(actors: Actors) -> None:
-    """While deliveries are lost, what was given does not hold yet; what was taken must be told of by then."""
+    """While deliveries are lost, a new right is not in effect yet."""
     ann = next(iter(actors.persons))
-    await within(actors.lets_changes_through, seconds=HEALED_WITHIN)
+    await eventually(actors.lets_changes_through, "changes being possible", timeout=HEALED_WITHIN)
     for binding in list(actors.model.bindings):
         await actors.people.unbind(binding)
     actors.model.bindings.clear()
-    await within(actors.agrees, seconds=HEALED_WITHIN)
+    await eventually(actors.agrees, "the end of all rights", timeout=HEALED_WITHIN)
     actors.plane.deliveries.refuse()
     actors.plane.deliveries.reset()
     binding = await actors.people.bind(actors.persons[ann], "viewer", instance="east")
     assert await actors.sees(ann, "east") == 404
     await actors.plane.deliveries.heal()
     actors.model.bindings[binding] = (ann, "east")
-    await within(actors.agrees, seconds=HEALED_WITHIN)
+    await eventually(actors.agrees, "the right that was delivered late", timeout=HEALED_WITHIN)

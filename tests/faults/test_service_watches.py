@@ -1,4 +1,4 @@
-"""Watches of the API over a network that breaks: nothing is missed, and a dead one says so."""
+"""Watches of the API over a broken network: no change is missed, and a dead watch ends with an error."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ from kairship.rpc.errors import Code
 
 @asynccontextmanager
 async def behind_a_relay(api: Api, plane: EmbeddedPlane) -> AsyncIterator[tuple[str, Relay]]:
-    """The demo instance once more, under another name and over a network of its own."""
+    """The demo instance under another name and over a network of its own."""
     connection = await plane.instance_connection()
     url = URL(connection.server)
     assert url.host
@@ -36,7 +36,7 @@ async def behind_a_relay(api: Api, plane: EmbeddedPlane) -> AsyncIterator[tuple[
             "data": {"kubeconfig": base64.b64encode(far.to_kubeconfig(name=name)).decode()},
         }
         await api.world.create(kinds.SECRETS, secret)
-        # With a driver that the plane does not have, so that nobody else writes its credentials.
+        # With a driver that the plane does not have, so that the lifecycle controller does not write its credentials.
         await api.world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
         await api.world.patch(INSTANCE, name, {"status": {"credentials": {"name": name}}}, subresource="status")
         try:

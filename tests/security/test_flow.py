@@ -1,4 +1,4 @@
-"""From a role that somebody binds to what a person may do, and back: on the running plane, through its public API."""
+"""From the binding of a role to the requests that it allows, and back: on the running plane, through its public API."""
 
 import asyncio
 import json
@@ -11,7 +11,8 @@ import pytest
 from support.entrance import BASE, METHODS
 from support.entrance_process import entrance_of
 from support.manifests import deployment
-from support.people import GHIPPO, WITHIN, People, Person, register, told, within
+from support.people import GHIPPO, WITHIN, People, Person, message_of, register
+from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, kinds
@@ -30,7 +31,7 @@ async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
 
 @pytest.fixture
 async def namespace(plane: EmbeddedPlane) -> AsyncIterator[str]:
-    """One with a Deployment `web` in it, and another with one beside it."""
+    """A namespace with a Deployment `web`; the namespace with the suffix `-other` has one too."""
     name = f"flow-{uuid.uuid4().hex[:6]}"
     async with Client(await plane.instance_connection()) as instance:
         for each in (name, f"{name}-other"):
@@ -41,11 +42,13 @@ async def namespace(plane: EmbeddedPlane) -> AsyncIterator[str]:
             await instance.delete(kinds.NAMESPACES, each)
 
 
-def sees(person: Person, path: str, status: int = 200) -> "asyncio.Future[float]":
-    async def holds() -> bool:
+async def answered_in_time(person: Person, path: str, status: int = 200) -> None:
+    """Waits for a reply with this status, no longer than a change of rights may take."""
+
+    async def answered() -> bool:
         return (await person.get(path)).status == status
 
-    return asyncio.ensure_future(within(holds))
+    await eventually(answered, f"{status} for {person.name} at {path}", timeout=WITHIN)
 
 
 async def test_a_new_user_has_no_role_and_sees_nothing(people: People) -> None:
@@ -64,40 +67,40 @@ async def test_a_right_on_a_namespace_is_that_and_no_more(people: People, namesp
     ann = await people.person("ann")
     here, there = (f"{DEMO}/namespaces/{name}/deployments" for name in (namespace, f"{namespace}-other"))
     binding = await people.bind(ann, "viewer", instance="demo", namespace=namespace)
-    await sees(ann, here)
+    await answered_in_time(ann, here)
     assert (await ann.get(f"{here}/web")).status == 200
     assert (await ann.get(there)).status == 403
     assert (await ann.get(f"{DEMO}/namespaces/karmada-cluster/deployments")).status == 403
     whole = await ann.get(f"{DEMO}/deployments?pageSize=-1")
     assert {item["metadata"]["namespace"] for item in whole.json["items"]} == {namespace}
     assert whole.json["pagination"]["total"] == 1
-    [glimpse] = (await ann.get(f"{BASE}/instances")).json["items"]  # its name is needed, and that is all there is
+    [glimpse] = (await ann.get(f"{BASE}/instances")).json["items"]  # its name is needed, and nothing else is shown
     assert (glimpse["metadata"]["name"], glimpse["spec"]["driver"]) == ("demo", "")
     assert "summary" not in glimpse["status"]
     assert (await ann.get(DEMO)).status == 403
     reply = await ann.client.request("DELETE", f"{here}/web")
-    assert (reply.status, told(reply)) == (
+    assert (reply.status, message_of(reply)) == (
         403,
         "kairship.deployments.delete is needed for this; ask an administrator for it",
     )
     await people.unbind(binding)
-    await sees(ann, here, 404)
+    await answered_in_time(ann, here, 404)
     assert (await ann.get(f"{DEMO}/deployments")).status == 404
 
 
 async def test_an_editor_of_a_namespace_writes_there_and_nowhere_else(people: People, namespace: str) -> None:
-    """By a group: the instance is told of it, and its own rights allow it."""
+    """The right comes by a group: the instance learns of the group, and its own RBAC allows the request."""
     ann = await people.person("ann")
     here, there = (f"{DEMO}/namespaces/{name}/deployments" for name in (namespace, f"{namespace}-other"))
     binding = await people.bind(await people.group("writers", ann), "editor", instance="demo", namespace=namespace)
-    await sees(ann, here)
+    await answered_in_time(ann, here)
     body = {"data": json.dumps(deployment("more"))}
     created = await ann.client.request("POST", here, body)
     assert created.status == 200, created.body
     assert (await ann.client.request("POST", there, body)).status == 403
     assert (await ann.client.request("DELETE", f"{here}/more")).status == 200
     await people.unbind(binding)
-    await sees(ann, here, 404)
+    await answered_in_time(ann, here, 404)
     assert (await ann.client.request("POST", here, body)).status == 404
 
 
@@ -105,9 +108,9 @@ async def test_a_group_lends_its_rights_while_one_is_in_it(people: People) -> No
     ann = await people.person("ann")
     team = await people.group("team", ann)
     await people.bind(team, "viewer", instance="demo")
-    await sees(ann, DEMO)
+    await answered_in_time(ann, DEMO)
     await people.do("DELETE", f"groups/{team}/members/{ann.id}")
-    await sees(ann, DEMO, 404)
+    await answered_in_time(ann, DEMO, 404)
 
 
 async def test_what_a_workspace_holds_is_its_members(people: People, namespace: str) -> None:
@@ -119,11 +122,11 @@ async def test_what_a_workspace_holds_is_its_members(people: People, namespace: 
     actions = f"{BASE}/workspace-management/namespaces/-/actions"
     assert (await ann.client.request("POST", actions, bind | {"action": "BIND"})).status == 403
     assert (await people.admin.request("POST", actions, bind | {"action": "BIND"})).status == 200
-    await sees(ann, f"{DEMO}/namespaces/{namespace}/deployments")
+    await answered_in_time(ann, f"{DEMO}/namespaces/{namespace}/deployments")
     mine = await ann.get(f"{BASE}/workspace-management/workspaces")
     assert [item["workspace"] for item in mine.json["items"]] == [name]
     assert (await people.admin.request("POST", actions, bind | {"action": "UNBIND"})).status == 200
-    await sees(ann, f"{DEMO}/namespaces/{namespace}/deployments", 404)
+    await answered_in_time(ann, f"{DEMO}/namespaces/{namespace}/deployments", 404)
     await people.do("DELETE", f"workspaces/{shop['id']}")
 
 
@@ -142,8 +145,8 @@ async def test_live_watches_end_with_the_binding(people: People, namespace: str)
     binding = await people.bind(ann, "viewer", instance="demo", namespace=namespace)
     await people.bind(bob, "viewer", instance="demo", namespace=namespace)
     path = f"{DEMO}/deployments:watch"
-    await sees(ann, f"{DEMO}/deployments")
-    await sees(bob, f"{DEMO}/deployments")
+    await answered_in_time(ann, f"{DEMO}/deployments")
+    await answered_in_time(bob, f"{DEMO}/deployments")
     watch = METHODS["Apps.WatchDeployments"]
     theirs = ann.client.stream(watch, watch.request(instance="demo"))
     others = bob.client.stream(watch, watch.request(instance="demo"))
@@ -162,31 +165,31 @@ async def test_live_watches_end_with_the_binding(people: People, namespace: str)
 async def test_a_token_that_is_for_little_is_for_no_more(people: People) -> None:
     ann = await people.person("ann")
     await people.bind(ann, "admin", instance="demo")
-    await sees(ann, DEMO)
+    await answered_in_time(ann, DEMO)
     body = {"name": "ci", "days": 1, "permissions": ["kairship.deployments.get"]}
     made = await ann.client.request("POST", f"{GHIPPO}/current-user/access-tokens", body)
     limited = Person(ann.id, ann.name, ann.client.named(made.json["token"]))
     assert (await limited.get(f"{DEMO}/deployments")).status == 200
     reply = await limited.get(f"{DEMO}/clusters")
-    assert (reply.status, "access token is not for" in told(reply)) == (403, True)
+    assert (reply.status, "access token is not for" in message_of(reply)) == (403, True)
     assert (await limited.get(f"{GHIPPO}/current-user")).status == 403
     more = await limited.client.request("POST", f"{GHIPPO}/current-user/access-tokens", body | {"permissions": []})
     assert more.status == 403
     tokens = (await ann.get(f"{GHIPPO}/current-user/access-tokens")).json["items"]
     assert (await ann.client.request("DELETE", f"{GHIPPO}/current-user/access-tokens/{tokens[0]['id']}")).status == 200
-    await sees(limited, f"{DEMO}/deployments", 401)
+    await answered_in_time(limited, f"{DEMO}/deployments", 401)
 
 
 async def test_whoever_is_disabled_is_out_and_so_are_their_watches(people: People) -> None:
     ann = await people.person("ann")
     await people.bind(ann, "viewer", instance="demo")
-    await sees(ann, DEMO)
+    await answered_in_time(ann, DEMO)
     async with ann.client.rest.get(f"{DEMO}/deployments:watch", headers=ann.client.headers) as reply:
         await reply.content.readuntil(b"\n\n")
         await people.do("PUT", f"users/{ann.id}", {"disabled": True})
         async with asyncio.timeout(WITHIN):
             assert b"event: error" in await reply.content.read()
-    await sees(ann, DEMO, 401)
+    await answered_in_time(ann, DEMO, 401)
 
 
 async def test_can_i_says_why(people: People, namespace: str) -> None:
@@ -199,14 +202,14 @@ async def test_can_i_says_why(people: People, namespace: str) -> None:
     nothing = await ask("kairship.deployments.get")
     assert (nothing["allowed"], nothing["reasons"], nothing["role"]) == (False, [], "viewer")
     await people.bind(ann, "editor", instance="demo", namespace=namespace)
-    await sees(ann, f"{DEMO}/deployments")
+    await answered_in_time(ann, f"{DEMO}/deployments")
     yes = await ask("kairship.deployments.create", f"&namespace={namespace}")
     assert (yes["allowed"], yes["reasons"][0]["role"]) == (True, "editor")  # type: ignore[index]
     assert (await ask("kairship.deployments.create"))["allowed"] is False
 
 
 async def test_headers_of_others_make_nobody_of_anybody(people: People) -> None:
-    """Whoever a header claims to be, the caller is who the token says."""
+    """The caller is the owner of the token, whatever headers claim."""
     ann = await people.person("ann")
     for name in ("Impersonate-User", "X-Remote-User", "X-Forwarded-User", "Kairship-Asked-By-Bin"):
         headers = {name: "admin", "Impersonate-Group": "system:masters", "X-Remote-Group": "system:masters"}

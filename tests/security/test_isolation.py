@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.waiting import PATIENCE
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, Connection, Unauthorized, kinds
@@ -69,7 +70,7 @@ def planes(plane: EmbeddedPlane) -> Planes:
 
 
 def at(server: Connection, *, cert: Connection | None = None, token: str | None = None) -> Connection:
-    """A connection to one server with the credential of somebody else."""
+    """A connection to one server with the credential of another."""
     return Connection(
         server=server.server,
         ca=server.ca,
@@ -94,7 +95,7 @@ async def test_a_client_certificate_opens_its_own_control_plane_only(planes: Pla
 
 
 async def test_a_service_account_token_opens_its_own_control_plane_only(planes: Planes) -> None:
-    """All of them issue tokens under one issuer name: only the keys tell them apart."""
+    """All control planes issue tokens under one issuer name: only the keys differ."""
     account = f"isolation-{uuid.uuid4().hex[:8]}"
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     tokens: dict[str, str] = {}
@@ -121,8 +122,8 @@ async def test_a_service_account_token_opens_its_own_control_plane_only(planes: 
 
 
 async def ask(port: int, context: ssl.SSLContext, path: str) -> int:
-    """The status that a TLS server on this machine answers with, the path taken as it is."""
-    async with asyncio.timeout(20):
+    """The status of a TLS server on this machine for a path, which is sent unchanged."""
+    async with asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="127.0.0.1")
         try:
             writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
@@ -151,7 +152,7 @@ async def test_an_etcd_speaks_to_its_own_control_plane_only(planes: Planes) -> N
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await ask(port, trusting(directory, "etcd-ca", etcd_client(owner)), "/version")
     for name, directory in planes.directories.items():
-        # Neither without a certificate, nor with one of the same control plane that is not meant for etcd.
+        # Refused without a certificate, and with one of the same control plane that is not for etcd.
         for stranger in (None, directory / "pki" / "admin"):
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 await ask(planes.etcd_ports[name], trusting(directory, "etcd-ca", stranger), "/version")
@@ -168,7 +169,7 @@ async def test_without_credentials_there_is_health_and_nothing_else(planes: Plan
 
 
 async def test_the_aggregated_server_asks_for_credentials_itself(planes: Planes) -> None:
-    """It listens on a port of its own, where nobody is between it and the caller."""
+    """It listens on a port of its own, with no proxy in front of it."""
     path = "/apis/cluster.karmada.io/v1alpha1/clusters"
     instance = planes.directories["instance"]
 

@@ -1,4 +1,4 @@
-"""What is secret is written down nowhere: logs, custom resources, metrics, the audit."""
+"""No secret appears in logs, custom resources, metrics or the audit log."""
 
 import uuid
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ from support.entrance import BASE
 from support.our_kinds import SERVED
 from support.people import GHIPPO, People
 
-from kairship.embedded import EmbeddedPlane, roles
+from kairship.embedded import EmbeddedPlane, plane_processes
 from kairship.kube import Client
 
 DEMO = f"{BASE}/instances/demo"
 
 
 def written(plane: EmbeddedPlane) -> Iterator[tuple[str, bytes]]:
-    """Every log there is, of our own processes and of the engine's, and what is spooled for the audit."""
+    """All logs of our own processes and of the engine's, and the spool of the audit log."""
     for file in sorted(plane.home.root.rglob("*")):
         if file.is_file() and (file.suffix == ".log" or "audit" in str(file.relative_to(plane.home.root))):
             yield str(file), file.read_bytes()
 
 
 async def test_nothing_secret_is_written_down(plane: EmbeddedPlane, people: People) -> None:
-    """Passwords, tokens of both kinds, a body and a kubeconfig go through the entrance; then they are looked for."""
+    """Sends passwords, tokens of both kinds, a body and a kubeconfig through the entrance, and searches for them."""
     ann = await people.person("ann")
     marks = {"session": ann.client.headers["Authorization"].removeprefix("Bearer ")}
     made = await ann.client.request("POST", f"{GHIPPO}/current-user/access-tokens", {"name": "ci", "days": 1})
@@ -39,7 +39,9 @@ async def test_nothing_secret_is_written_down(plane: EmbeddedPlane, people: Peop
     assert issued.status == 200, issued.body
     kubeconfig = yaml.safe_load(issued.json["kubeConfigString"])
     marks["kubeconfig"] = kubeconfig["users"][0]["user"]["token"]
-    marks["admin"] = Path((await roles.reach(plane.supervisor, plane.home)).token_file).read_text().strip()
+    marks["admin"] = (
+        Path((await plane_processes.ensure_entrance(plane.supervisor, plane.home)).token_file).read_text().strip()
+    )
     logs = dict(written(plane))
     assert any("apiserver" in name for name in logs)
     assert any("ghippo" in name for name in logs)

@@ -1,4 +1,4 @@
-"""The list of attacks names tests that there are."""
+"""Every test that the list of attacks names exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The native proxy of the running plane, attacked. Whoever calls is who they are, and gets what they may have."""
+"""Attacks on the native proxy of the running plane: callers keep their identity and get only what they may have."""
 
 import asyncio
 import base64
@@ -8,16 +8,18 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from support.entrance import BASE, Reply
 from support.entrance_process import entrance_of
-from support.people import People, Person, register, told, within
+from support.people import People, Person, message_of, register
+from support.waiting import PATIENCE, eventually
 from yarl import URL
 
-from kairship.embedded import EmbeddedPlane, roles
+from kairship.embedded import EmbeddedPlane, plane_processes
 from kairship.kube import Client, kinds
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -45,14 +47,14 @@ class Scene:
     editor: Person
     admin: Person
     namespace: str
-    """Has a Secret `secret`, in the instance."""
+    """A namespace of the instance with a Secret `secret`."""
     server: URL
     ca: str
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(plane: EmbeddedPlane) -> AsyncIterator[Scene]:
-    entrance = await roles.reach(plane.supervisor, plane.home)
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
     namespace = f"attacks-{uuid.uuid4().hex[:6]}"
     async with (
         entrance_of(plane) as root,
@@ -69,20 +71,20 @@ async def scene(plane: EmbeddedPlane) -> AsyncIterator[Scene]:
             await people.bind(person, role, instance="demo")
         found = Scene(people, **persons, namespace=namespace, server=URL(entrance.server), ca=entrance.ca)
         for way, person in ((way, person) for way in WAYS for person in persons.values()):
-            await within(lambda way=way, person=person: _arrived(person, way), seconds=60)  # type: ignore[misc]
+            await eventually(partial(_arrived, person, way), f"the rights of {person.name} at {way}")
         yield found
         await people.clear_away()
         await instance.delete(kinds.NAMESPACES, namespace)
 
 
 async def _arrived(person: Person, way: str) -> bool:
-    """Not in the index alone, which knows before the instance and its members do."""
+    """Whether the right is in effect inside too, and not only in the index, which has it before the instance."""
     path = f"{way}/api/v1/namespaces/default/configmaps"
     return (await person.client.request("GET", path, headers={"Cache-Control": "no-cache"})).status == 200
 
 
 async def identity(person: Person, way: str, **headers: str) -> dict[str, Any]:
-    """Who they are inside."""
+    """The identity of the person inside."""
     reply = await person.client.request(
         "POST", way + REVIEWS, REVIEW, headers={"Content-Type": "application/json", **headers}
     )
@@ -92,7 +94,7 @@ async def identity(person: Person, way: str, **headers: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", WAYS, ids=["instance", "member"])
 async def test_everybody_is_who_they_are(scene: Scene, way: str) -> None:
-    """Whatever else headers claim. `system:masters` is nobody's."""
+    """Headers cannot change the identity, and no caller gets `system:masters`."""
     claims = {
         "X-Remote-User": "system:admin",
         "X-Remote-Group": "system:masters",
@@ -111,7 +113,7 @@ async def test_nobody_acts_as_somebody_else(scene: Scene, way: str) -> None:
         for hidden in ({}, {"Connection": name}, {"Connection": f"close, {name}"}):
             for person in (scene.viewer, scene.admin):
                 reply = await person.client.request("GET", f"{way}/version", headers={name: "system:admin", **hidden})
-                assert (reply.status, "nobody may act as somebody else" in told(reply)) == (403, True)
+                assert (reply.status, "impersonation is not possible" in message_of(reply)) == (403, True)
 
 
 async def test_a_group_with_a_name_of_kubernetes_is_only_a_group(scene: Scene) -> None:
@@ -119,13 +121,13 @@ async def test_a_group_with_a_name_of_kubernetes_is_only_a_group(scene: Scene) -
     assert reply.status == 400
     ann = await scene.people.person("ann")
     await scene.people.bind(await scene.people.group("masters", ann), "viewer", instance="demo")
-    await within(lambda: _arrived(ann, WAYS[0]), seconds=60)
+    await eventually(lambda: _arrived(ann, WAYS[0]), "the rights of ann")
     groups = (await identity(ann, WAYS[0]))["groups"]
     assert all(group.startswith("kairship:group:") or group == "system:authenticated" for group in groups)
 
 
 async def exchange(scene: Scene, request: bytes, *, most: int = 1) -> list[int]:
-    """What a connection answers to bytes, by status: so many answers, or fewer if it is closed before."""
+    """The statuses that a connection answers raw bytes with: at most `most`, or fewer if it is closed before."""
     context = ssl.create_default_context(cafile=scene.ca)
     reader, writer = await asyncio.open_connection(
         scene.server.host, scene.server.port, ssl=context, server_hostname="127.0.0.1"
@@ -133,7 +135,7 @@ async def exchange(scene: Scene, request: bytes, *, most: int = 1) -> list[int]:
     received = b""
     try:
         writer.write(request)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while len(ANSWER.findall(received)) < most and (data := await reader.read(65536)):
                 received += data
     finally:
@@ -184,10 +186,20 @@ def raw(path: str, person: Person | None, headers: dict[str, str] | None = None,
     ],
 )
 async def test_no_path_leads_to_secrets(scene: Scene, path: str) -> None:
-    """Of a viewer, who may see nearly everything else."""
+    """A viewer, who may see nearly everything else, reads no Secret by any of these paths."""
     wanted = path.format(demo=DEMO, ns=scene.namespace)
     [status] = await exchange(scene, raw(wanted, scene.viewer, {"Connection": "close"}))
     assert status in (400, 403, 404, 405), status
+
+
+@pytest.mark.parametrize(
+    "path", ["api/v1/watch/namespaces/{ns}/configmaps", "api/v1/watch/configmaps", "apis/apps/v1/watch/deployments"]
+)
+async def test_watches_have_one_form(scene: Scene, path: str) -> None:
+    """A viewer may watch these kinds. In the old form, which names the verb in the path, every watch is refused."""
+    wanted = f"{DEMO}/proxy/{path.format(ns=scene.namespace)}?timeoutSeconds=1"
+    [status] = await exchange(scene, raw(wanted, scene.viewer, {"Connection": "close"}))
+    assert status == 403, status
 
 
 @pytest.mark.parametrize(
@@ -223,7 +235,7 @@ async def test_secrets_are_not_read_around_the_right_to_them(scene: Scene, accep
         for path in (f"{works}/works", f"{works}/namespaces/karmada-es-{MEMBER}/works"):
             assert (await person.client.request("GET", path, headers={"Accept": accept})).status == 403
     found = await scene.editor.client.request("GET", f"{here}/secrets/secret")
-    assert base64.b64decode(found.json["data"]["value"]).decode() == VALUE  # who may, does
+    assert base64.b64decode(found.json["data"]["value"]).decode() == VALUE  # a caller with the right reads it
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["instance", "member"])
@@ -254,11 +266,11 @@ async def test_secrets_are_not_read_around_the_right_to_them(scene: Scene, accep
     ],
 )
 async def test_what_would_lead_further_nobody_gets(scene: Scene, way: str, method: str, path: str) -> None:
-    """Not even who administers the platform: through these one becomes somebody else, or reaches other machines."""
+    """Not even a Platform Admin gets these: they would give another identity, or access to other machines."""
     for client in (scene.admin.client, scene.people.admin):
         body: dict[str, str] | None = None if method == "GET" else {}
         reply = await client.request(method, way + path, body, headers={"Content-Type": "application/json"})
-        assert (reply.status, "not to be had through the plane" in told(reply)) == (403, True), reply.body
+        assert (reply.status, "is not available through the plane" in message_of(reply)) == (403, True), reply.body
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["instance", "member"])
@@ -297,13 +309,13 @@ async def test_a_credential_is_shown_in_its_header_and_nowhere_else(scene: Scene
 
 
 async def test_what_follows_a_refused_upgrade_is_a_request_of_its_own(scene: Scene) -> None:
-    """Smuggled behind it, without a credential: it is neither taken for the caller's nor for a stream's."""
+    """A request without a credential that is smuggled in after it counts neither as the caller's nor as stream data."""
     smuggled = raw(f"{DEMO}/proxy/api/v1/namespaces/{scene.namespace}/secrets/secret", None, {"Connection": "close"})
     exec_ = f"{DEMO}/proxy/api/v1/namespaces/default/pods/no-such-pod/exec?command=id&stdout=true"
     for person, refused in ((scene.viewer, 403), (scene.editor, 404)):
         found = await exchange(scene, raw(exec_, person, UPGRADE) + smuggled, most=2)
         assert found[0] == refused
-        assert found[1:] in ([], [401], [400]), found  # it may also be closed
+        assert found[1:] in ([], [401], [400]), found  # the connection may also be closed
 
 
 @pytest.mark.parametrize(
@@ -319,7 +331,7 @@ async def test_what_follows_a_refused_upgrade_is_a_request_of_its_own(scene: Sce
     ],
 )
 async def test_a_body_has_one_length(scene: Scene, headers: dict[str, str]) -> None:
-    """What two servers would cut differently is cut by neither."""
+    """A request whose length two servers would read differently is refused."""
     path = f"{DEMO}/proxy/api/v1/namespaces/default/configmaps"
     smuggled = raw(f"{DEMO}/proxy/api/v1/namespaces/{scene.namespace}/secrets/secret", None, {"Connection": "close"})
     found = await exchange(scene, raw(path, scene.editor, headers, method="POST") + b"0\r\n\r\n" + smuggled, most=2)
@@ -327,7 +339,7 @@ async def test_a_body_has_one_length(scene: Scene, headers: dict[str, str]) -> N
 
 
 async def test_one_instance_is_not_reached_through_another(scene: Scene) -> None:
-    """Of somebody without rights on it: the one in the path counts, and nothing beside it."""
+    """A caller without rights on an instance cannot reach it: only the instance in the path counts."""
     ann = await scene.people.person("elsewhere")
     for headers in (
         {},

@@ -1,7 +1,7 @@
-"""Every route and every gRPC method, as everybody: who is admitted is what the declared permissions say.
+"""Calls every route and every gRPC method as every kind of caller: exactly those with the declared rights are admitted.
 
 What is expected is computed here from the options of the protos and the table of permissions, without the authoriser.
-Nothing is served behind the gate, so whoever is admitted is told that it is not there yet.
+No service is registered, so an admitted caller gets the answer that the method is not implemented yet.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from support.bindings import World, bind, on
 from support.entrance import METHODS, Client, Running, running
 
 from kairship.access import Binding, Role, permissions
-from kairship.apiserver import documentation
+from kairship.apiserver.http import api_docs
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.resources import binding_webhook
 from kairship.rpc.calls import Caller, Envelope
@@ -51,7 +51,7 @@ NOWHERE = Place(instance="nowhere", workspace="99")
 
 @dataclass(frozen=True)
 class Somebody:
-    """What is bound to them, and where: on the platform without any of the three."""
+    """A caller with the role that is bound to it, and the target: the platform if none of the three is set."""
 
     role: Role | None = None
     instance: str = ""
@@ -138,7 +138,7 @@ def bindings() -> Iterable[Binding]:
 
 
 class Known:
-    """Whoever is in the list, by name."""
+    """Authenticates the callers of the list by name."""
 
     async def authenticate(self, envelope: Envelope) -> Caller:
         name = envelope.headers.get("authorization", "").removeprefix("Bearer ")
@@ -162,7 +162,7 @@ async def server() -> AsyncIterator[Running]:
 
 @dataclass
 class Asking:
-    """A method with its places filled in: as routes of REST, and as a message."""
+    """A method with its instance, namespace and workspace filled in: as routes of REST, and as a message."""
 
     method: Method
     place: Place
@@ -200,7 +200,7 @@ def askings(place: Place) -> list[Asking]:
 
 
 async def walk(client: Client, who: str, place: Place) -> list[str]:
-    """Where somebody is not answered as the declarations say."""
+    """The methods that do not answer the caller as the declarations say."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(asking: Asking) -> list[str]:
@@ -230,7 +230,7 @@ async def test_strangers_can_sign_in_and_nothing_else(server: Running, token: st
 
 
 def test_everything_declares_what_it_needs() -> None:
-    """And what whoever is not signed in may call is known one by one."""
+    """Every method declares its needs, and the methods without sign-in are listed here one by one."""
     for name, method in METHODS.items():
         assert method.scope is not Scope.UNSPECIFIED, name
         assert method.permission, name
@@ -262,9 +262,9 @@ async def test_not_yours_and_not_there_are_the_same_bytes(server: Running) -> No
 
 
 async def test_beside_the_api_there_is_what_is_known(server: Running) -> None:
-    """Pages for everybody, health and reflection of gRPC; a receiver that asks for a signature; nothing internal."""
-    assert set(documentation.pages()) == {"/openapi.json", "/docs", "/docs/page.js", "/docs/page.css"}
-    assert binding_webhook.PATH == "/webhooks/bindings"  # tests/engine/test_binding_webhook.py
+    """There are public pages, gRPC health and reflection, and a webhook with signatures; nothing internal is served."""
+    assert set(api_docs.pages()) == {"/openapi.json", "/docs", "/docs/page.js", "/docs/page.css"}
+    assert binding_webhook.PATH == "/webhooks/bindings"  # tests/engine/apiserver/test_binding_webhook.py
     client = server.client.named("platform-admin")
     for path in (*internal_methods(), "/kairship.internal.v1.Directory/Follow"):
         call: Any = client.channel.unary_unary(path)

@@ -1,5 +1,5 @@
-"""Every route and method with a credential that was good once: expired, revoked, of somebody disabled, of a session
-that ended. Whoever shows it is a stranger."""
+"""Calls every route and method with a credential that is no longer valid: it is expired or revoked, or its user is
+disabled, or its session has ended. The caller counts as not signed in."""
 
 import hashlib
 import time
@@ -14,8 +14,8 @@ from support.entrance import running
 
 from kairship.access import Identities, Role
 from kairship.access.session_tokens import ALGORITHM, Claims
-from kairship.apiserver.credentials import Credentials
-from kairship.apiserver.limits import Limits
+from kairship.apiserver.auth.token_authenticator import TokenAuthenticator
+from kairship.apiserver.flowcontrol.limits import Limits
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.gen.kairship.internal.v1.directory_pb import FollowResponse, Identity, Token
 from kairship.reconcile import SystemClock
@@ -23,11 +23,11 @@ from kairship.reconcile import SystemClock
 from .test_walk import ADMITTED, HERE, UNKNOWN, askings
 
 TOKEN = "kst_of-ann-who-may-do-everything"
-LIMITS = Limits(bad_tokens_at_once=100_000, calls_at_once=100_000)
+LIMITS = Limits(bad_tokens_burst=100_000, calls_burst=100_000)
 
 
 class Directory:
-    """What global management has told; Ann has an access token and a session."""
+    """The identities of global management; Ann has an access token and a session."""
 
     def __init__(self) -> None:
         self.later = 0.0
@@ -38,7 +38,7 @@ class Directory:
         token.expires_at = int(time.time()) + 3600
         ann = Identity(id="ann", name="ann")
         self.tell(FollowResponse(reset=True, complete=True, identities=[ann], tokens=[token], keys=keys))
-        self.authenticator = Credentials(
+        self.authenticator = TokenAuthenticator(
             self.identities, look_up=self._unknown, note_use=lambda _: None, limits=LIMITS, wall=self._wall
         )
 
@@ -49,7 +49,7 @@ class Directory:
         return False
 
     def tell(self, told: FollowResponse) -> None:
-        self.identities.take(told)
+        self.identities.apply(told)
 
     def session(self) -> str:
         at = int(time.time())

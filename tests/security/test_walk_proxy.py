@@ -1,7 +1,7 @@
-"""The native proxy as everybody: every verb on kinds of every sort. What is expected is written down here by hand.
+"""Calls the native proxy as every kind of caller, with every verb on many kinds. The expectations are written by hand.
 
-Somebody is granted a request by bindings, or passed on to the RBAC of the instance in their own name, or refused
-whatever RBAC says, or told that there is no such instance.
+A request is granted by bindings, or passed on to the RBAC of the instance in the caller's own name, or refused whatever
+RBAC says, or answered as if the instance did not exist.
 """
 
 import itertools
@@ -10,9 +10,9 @@ import pytest
 from support.bindings import World
 
 from kairship.access import Attributes, Role
-from kairship.apiserver.proxy.asking import Asked
-from kairship.apiserver.proxy.rights import ProxyRights
-from kairship.apiserver.proxy.target import Target
+from kairship.apiserver.proxy.request.authorisation import ProxyAuthoriser
+from kairship.apiserver.proxy.request.request_info import ResourceRequest
+from kairship.apiserver.proxy.request.target import Target
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import NotFound, PermissionDenied
 
@@ -23,7 +23,7 @@ READ = ("get", "list", "watch")
 WRITE = ("create", "update", "patch", "delete", "deletecollection")
 
 KINDS: tuple[tuple[str, str, str, Role | None, Role | None], ...] = (
-    # group, resource, part of it, the least role that reads it and that writes it
+    # group, resource, subresource, the least role that reads it and the least that writes it
     ("", "configmaps", "", V, E),
     ("", "secrets", "", E, E),
     ("", "events", "", V, NOBODY),
@@ -47,7 +47,7 @@ KINDS: tuple[tuple[str, str, str, Role | None, Role | None], ...] = (
     ("unknown", "widgets", "", NOBODY, NOBODY),
 )
 PARTS: dict[tuple[str, str, str, str], Role | None] = {
-    # group, resource, part of it and verb: the least role that may
+    # group, resource, subresource and verb: the least role that may
     ("", "pods", "log", "get"): V,
     ("", "pods", "exec", "get"): E,
     ("", "pods", "exec", "create"): E,
@@ -75,7 +75,7 @@ def expected(who: Somebody, resource: str, namespace: str, least: Role | None, *
         return REFUSED
     if not (who.on_platform or who.instance == here):
         return HIDDEN
-    if least is None or who.limited_to is not None:  # what that token is for is not among these
+    if least is None or who.limited_to is not None:  # that token is limited to other permissions
         return REFUSED
     whole = who.on_platform or not who.namespace
     guarded = namespace == "karmada-cluster" or (resource == "secrets" and not namespace)
@@ -85,7 +85,7 @@ def expected(who: Somebody, resource: str, namespace: str, least: Role | None, *
     return GRANTED if holds and who.role is not None and who.role >= least else PASSED
 
 
-def outcome(rights: ProxyRights, name: str, attributes: Attributes) -> str:
+def outcome(rights: ProxyAuthoriser, name: str, attributes: Attributes) -> str:
     who = EVERYBODY[name]
     caller = Caller(
         id="member" if who.group else name,
@@ -96,7 +96,7 @@ def outcome(rights: ProxyRights, name: str, attributes: Attributes) -> str:
     )
     target = Target(instance="east", cluster=None, path="/")
     try:
-        admitted = rights.admit(caller, target, Asked(attributes=attributes, version="v1", name=""))
+        admitted = rights.authorise(caller, target, ResourceRequest(attributes=attributes, version="v1", name=""))
     except NotFound:
         return HIDDEN
     except PermissionDenied:
@@ -108,7 +108,7 @@ def outcome(rights: ProxyRights, name: str, attributes: Attributes) -> str:
 
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_everybody_meets_what_is_written_here(name: str) -> None:
-    rights = ProxyRights(World(*bindings()).authoriser)
+    rights = ProxyAuthoriser(World(*bindings()).authoriser)
     wrong = []
     for (group, resource, part, reader, writer), namespace in itertools.product(KINDS, PLACES):
         for verb in (*READ, *WRITE, "impersonate", "bind", "escalate", "*"):

@@ -1,8 +1,8 @@
-"""The running plane as everybody: every route, every gRPC method, and the native proxy with every verb.
+"""Calls the running plane as every kind of caller: every route, every gRPC method, and the native proxy.
 
-Whoever is to be refused is refused, in exactly the way that the declarations say. Of what somebody may do only reads
-are done, for all of it happens: that whoever may do something is admitted is shown in `test_walk` and in
-`test_walk_proxy`, where nothing is behind the gate.
+Every caller without the right is refused, in exactly the way that the declarations say. Of the allowed requests only
+reads are made, because they take effect: that callers with the right are admitted is shown in `test_walk` and in
+`test_walk_proxy`, where no service is registered.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -25,8 +26,9 @@ from support.entrance import BASE, Client
 from support.entrance_process import connected, entrance_process
 from support.ghippo_process import ghippo_of
 from support.our_kinds import SERVED
-from support.people import GHIPPO, People, register, within
+from support.people import GHIPPO, People, register
 from support.services import discard
+from support.waiting import eventually
 
 from kairship.access import Role
 from kairship.embedded import EmbeddedPlane
@@ -47,7 +49,7 @@ _DONE = 200
 
 
 class FromAnywhere(Client):
-    """Each request comes from another address: what one address may try is bounded, and shown elsewhere."""
+    """Sends each request from another address, because the attempts of one address are limited."""
 
     _numbers = itertools.count(1)
 
@@ -64,10 +66,10 @@ class FromAnywhere(Client):
 class Running:
     people: People
     callers: dict[str, Client]
-    """By what they are. Those of another instance have the role there, and none here."""
+    """The clients by kind of caller. Callers of another instance have their role there, and none here."""
     namespace: str
     other: str
-    """Another instance."""
+    """The name of another instance."""
 
     @property
     def here(self) -> Place:
@@ -79,7 +81,7 @@ class Running:
 
 
 async def ended(plane: EmbeddedPlane, people: People) -> AsyncIterator[tuple[str, str]]:
-    """Credentials that were good once: how they ended, and what is shown."""
+    """Credentials that are no longer valid: how each ended, and the credential itself."""
     ann, bob, eve = [await people.person(name) for name in ("revoked", "disabled", "out")]
     for person in (ann, bob, eve):
         await people.bind(person, "admin", instance="demo")
@@ -100,7 +102,7 @@ def _shown(client: Client) -> str:
 
 
 def about_to_end(plane: EmbeddedPlane, user: str) -> str:
-    """An access token of which two seconds are left: none is made for less than a day."""
+    """An access token that expires in two seconds, written to the database: none is issued for less than a day."""
     token = f"kst_{secrets.token_urlsafe(24)}"
     row = (f"t-{uuid.uuid4().hex}", user, hashlib.sha256(token.encode()).digest(), "", "ends", int(time.time()))
     with closing(sqlite3.connect(plane.home.ghippo / "ghippo.db", timeout=30)) as database, database:
@@ -140,9 +142,9 @@ async def plane_as_everybody(plane: EmbeddedPlane, tmp_path_factory: pytest.Temp
             callers[role + place] = person.client
         async for how, token in ended(plane, people):
             callers[how] = people.admin.named(token)
-            await within(lambda how=how: _is(callers[how], 200), seconds=60)  # type: ignore[misc]
+            await eventually(partial(_is, callers[how], 200), f"a token that works before it is {how}")
         for how in ENDED:
-            await within(lambda how=how: _is(callers[how], 401), seconds=60)  # type: ignore[misc]
+            await eventually(partial(_is, callers[how], 401), f"the refusal of a token that is {how}")
         yield Running(people, callers, namespace, other)
         await people.clear_away()
         await instance.delete(kinds.NAMESPACES, namespace)
@@ -150,7 +152,7 @@ async def plane_as_everybody(plane: EmbeddedPlane, tmp_path_factory: pytest.Temp
 
 
 async def _is(client: Client, status: int) -> bool:
-    """Of what everybody with a role on the demo instance may see."""
+    """Whether a request that every caller with a role on the demo instance may make has this status."""
     return (await client.request("GET", f"{BASE}/instances/demo")).status == status
 
 
@@ -167,7 +169,7 @@ def is_known(name: str) -> bool:
 
 
 async def statuses(asking: Asking, client: Client) -> set[int]:
-    """Over REST and over gRPC."""
+    """The statuses over REST and over gRPC."""
     call: Any = client.channel.unary_stream(asking.method.path)
     request = asking.method.request(**asking.values).to_binary()
     try:
@@ -204,7 +206,7 @@ async def test_every_method(plane_as_everybody: Running, name: str) -> None:
 
 
 def requests(namespace: str) -> Iterable[tuple[str, str, str, Role | None, str, str]]:
-    """Of the proxy: group, resource, place, the least role that may, method and path."""
+    """Requests to the proxy: group, resource, place, the least role that may, method and path."""
     for (group, resource, part, reader, writer), place in itertools.product(
         proxy.KINDS, (namespace, "karmada-cluster", "")
     ):
@@ -240,7 +242,7 @@ def exists_not(group: str, way: str) -> bool:
 
 
 async def through(client: Client, method: str, way: str, path: str) -> tuple[int, str]:
-    if "/clusters/" in way:  # Karmada's way to a member knows no dry runs; nothing of this name is there anyway
+    if "/clusters/" in way:  # Karmada's proxy to a member has no dry run; no object of this name exists there anyway
         path = path.replace("dryRun=All&", "").removesuffix("?dryRun=All")
     body = None if method in ("GET", "DELETE") else b"{}"
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -260,12 +262,12 @@ async def test_every_verb_of_the_proxy(plane_as_everybody: Running, name: str, w
         return (await through(client, "GET", way, f"/api/v1/namespaces/{namespace}/configmaps"))[0] == 200
 
     if who.instance == "demo" and is_known(name):
-        await within(sees, seconds=60)  # the rights have arrived there
+        await eventually(sees, f"the rights of {name} in {way}")
 
     async def one(group: str, resource: str, place: str, least: Role | None, method: str, path: str) -> str:
         outcome = proxy.expected(who, resource, place, least, here="demo") if is_known(name) else "unknown"
         if outcome == proxy.GRANTED and (exists_not(group, way) or (method != "GET" and not place)):
-            return ""  # what is not there nobody has a right to; and writes are granted namespace by namespace
+            return ""  # no role has rights on unknown kinds, and writes are granted per namespace
         async with room:
             status, said = await through(client, method, way, path)
         match outcome:
@@ -285,7 +287,7 @@ async def test_every_verb_of_the_proxy(plane_as_everybody: Running, name: str, w
 
 
 async def test_verbs_that_are_none_of_http(plane_as_everybody: Running) -> None:
-    """RBAC knows verbs by which somebody becomes somebody else. None of them is a request."""
+    """The RBAC verbs that give another identity are no HTTP methods, and are refused as such."""
     path = f"{BASE}/instances/demo/proxy/api/v1/users/admin"
     for method, name in itertools.product(("IMPERSONATE", "BIND", "ESCALATE", "USE"), ("admin", "nobody")):
         client = plane_as_everybody.callers[name]

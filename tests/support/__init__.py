@@ -1,1 +1,1 @@
-"""What the tests share: the one plane of a run, and helpers that inject faults in front of real servers."""
+"""The helpers that tests share: the one plane of a run, processes and clusters of a test's own, and fault injection."""

@@ -1,6 +1,6 @@
-"""Pods that answer: kwok's, told to run commands, to have logs and to forward ports on this machine.
+"""Configures kwok so that its pods run commands, have logs and forward ports, all of them on this machine.
 
-Never for a plane that anybody but its owner reaches: a command in a pod is a command on the machine.
+Only for planes of tests: a command in such a pod is a command on the machine.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from pathlib import Path
 from kairship.embedded import EmbeddedPlane
 
 PORT = 18999
-"""Where forwarded ports lead."""
+"""The local port to which all forwarded ports lead."""
 _MARK = "# pods that answer\n"
 
 
@@ -23,7 +23,7 @@ def write_log(plane: EmbeddedPlane, *lines: str) -> None:
 
 
 async def let_pods_answer(plane: EmbeddedPlane) -> None:
-    """In every member. Idempotent."""
+    """Configures every member, and restarts kwok where the configuration is new."""
     log_file(plane).touch()
     changed = [path for path in plane.home.planes.glob("*/config/kwok-stages.yaml") if _MARK not in path.read_text()]
     for path in changed:

@@ -1,4 +1,4 @@
-"""Bindings for tests of rights: of somebody, to something, somewhere."""
+"""Bindings for tests of rights, and a world in which they are decided."""
 
 import itertools
 from collections.abc import Iterable
@@ -7,25 +7,25 @@ from kairship.access import (
     Authoriser,
     Binding,
     Caller,
+    Decision,
     Freshness,
-    Holdings,
+    GrantIndex,
     KnownInstances,
     Role,
-    Verdict,
     permissions_of,
 )
 from kairship.access.bindings import BindingSpec
 from kairship.reconcile import Metadata
-from kairship.reconcile.testing import FakeClock
 from kairship.resources import ScopeLevel, SubjectKind
 from kairship.resources.access_binding import Origin, OriginKind, Scope, Subject
 from kairship.resources.access_binding import Role as RoleField
+from support.reconcile import FakeClock
 
 _numbers = itertools.count()
 
 
 def on(instance: str | None = None, namespace: str | None = None, *, workspace: str | None = None) -> Scope:
-    """The scope of an instance `name`, whose UID is `uid-name`; without one, of the platform."""
+    """Returns the scope of instance `name`, whose UID is `uid-name`, or of the platform if there is no instance."""
     if workspace is not None:
         return Scope(level=ScopeLevel.WORKSPACE, workspace=workspace)
     if instance is None:
@@ -37,7 +37,7 @@ def on(instance: str | None = None, namespace: str | None = None, *, workspace: 
 def bind(
     subject: str, what: Role | Iterable[str], scope: Scope, *, name: str | None = None, revoked: bool = False
 ) -> Binding:
-    """`subject` is a user, or a group if it begins with `%`."""
+    """Returns a binding. `subject` is a user, or a group if it begins with `%`."""
     kind = SubjectKind.GROUP if subject.startswith("%") else SubjectKind.USER
     granted = permissions_of(what) if isinstance(what, Role) else frozenset(what)
     return Binding(
@@ -55,17 +55,17 @@ def bind(
 
 
 class World:
-    """The instances east and west, and who may do what there."""
+    """The instances east and west with bindings on them."""
 
     def __init__(self, *bindings: Binding) -> None:
         self.clock = FakeClock()
-        self.holdings = Holdings()
+        self.grants = GrantIndex()
         self.instances = KnownInstances({name: f"uid-{name}" for name in ("east", "west")})
         self.freshness = Freshness(self.clock)
-        self.freshness.in_contact()
-        self.authoriser = Authoriser(self.holdings, self.instances, self.freshness)
+        self.freshness.mark_connected()
+        self.authoriser = Authoriser(self.grants, self.instances, self.freshness)
         for binding in bindings:
-            self.holdings.put(binding)
+            self.grants.put(binding)
 
-    def ask(self, who: str, permission: str, instance: str, namespace: str | None = None) -> Verdict:
+    def ask(self, who: str, permission: str, instance: str, namespace: str | None = None) -> Decision:
         return self.authoriser.on_instance(Caller(who), permission, instance, namespace)

@@ -1,4 +1,4 @@
-"""A certificate authority for tests, made in memory."""
+"""A certificate authority for tests, which exists only in memory."""
 
 import datetime
 import ipaddress
@@ -23,7 +23,7 @@ class Issued:
     key: bytes
 
     def server_context(self, *, client_ca: bytes | None = None) -> ssl.SSLContext:
-        """For a server with this certificate; with `client_ca` it wants one from its clients."""
+        """Returns the context of a server with this certificate. With `client_ca` it requires client certificates."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "server.pem"

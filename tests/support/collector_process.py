@@ -1,6 +1,6 @@
-"""The collector of one cluster in a process of its own, as container management runs it, to be measured and killed.
+"""The collector of one cluster in a process of its own, which tests and benchmarks measure and kill.
 
-Run as a script it is that process: `collector_process.py <directory> <kubeconfig> <cluster> <settings as JSON>`.
+The process is this file as a script: `collector_process.py <directory> <kubeconfig> <cluster> <settings as JSON>`.
 """
 
 import asyncio
@@ -13,9 +13,11 @@ import psutil
 import uvloop
 
 from kairship.index.sqlite import SqliteWriter
+from kairship.kpanda.collection_controller.connection import CollectorConnection
 from kairship.kpanda.collector import ClusterStores, Collector, CollectorSettings
-from kairship.kube import Client, Connection
-from kairship.process.descriptors import take_all_descriptors
+from kairship.kube import AddressRule, Connection
+from kairship.process.descriptor_limit import raise_descriptor_limit
+from kairship.process.loopback import LOOPBACK
 from kairship.reconcile import SystemClock
 
 
@@ -44,16 +46,14 @@ async def collect(root: Path, kubeconfig: Path, cluster: str, settings: Collecto
     async def open_stores(uid: str) -> ClusterStores:
         return ClusterStores(await SqliteWriter.open(root, uid), await SqliteWriter.open(root / "events", uid))
 
-    def connect() -> Client:
-        return Client(Connection.from_kubeconfig(kubeconfig), timeout=5, max_streams=8192)
-
+    connection = CollectorConnection(Connection.from_kubeconfig(kubeconfig), AddressRule.allowing([LOOPBACK]))
     async with Collector(open_stores, clock=SystemClock(), settings=settings) as collector:
-        collector.follow(cluster, connect)
+        collector.follow(cluster, connection.connect)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    take_all_descriptors()
+    raise_descriptor_limit()
     uvloop.run(
         collect(
             Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], msgspec.json.decode(sys.argv[4], type=CollectorSettings)

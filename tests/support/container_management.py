@@ -1,7 +1,7 @@
-"""Container management over a global cluster of the test's own, called as the entrance calls it.
+"""Container management in the process of the test, over a global cluster of the test's own.
 
-It acts as its account there, so every test shows that its rights are enough. Clusters to register are the members of
-the shared plane, and what a test puts in front of them.
+It uses its own service account there, so every test shows that its rights suffice. Tests register the members of the
+shared plane, or relays in front of them.
 """
 
 import asyncio
@@ -17,30 +17,32 @@ from protobuf import Oneof
 from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import Cluster
 from kairship.gen.kairship.kpanda.v1alpha1.credential_pb import Credential, Token
 from kairship.instances.pool import PoolMetrics
-from kairship.kpanda import rbac, stores
+from kairship.kpanda import index_stores, rbac
 from kairship.kpanda.assembly import Assembly
 from kairship.kpanda.collector import CollectorSettings
 from kairship.kpanda.settings import Settings
-from kairship.kpanda.sharing import Whole
+from kairship.kpanda.sharding import WholeShard
 from kairship.kube import AddressRule, Client, Connection, Object, kinds
 from kairship.process.certificates import CertificateFiles
 from kairship.reconcile import Clock, Metrics, SystemClock, resource_of
 from kairship.resources import CLUSTERS, MEMBERSHIPS, NAMESPACE
-from kairship.rpc.registry import Registry
+from kairship.rpc.service_registry import ServiceRegistry
+from support.not_yet import NotYet
 from support.own_global import identity
-from support.services import Api, until
+from support.services import Api
+from support.waiting import eventually
 
 CLUSTER = resource_of(CLUSTERS)
 LOOPBACK = AddressRule.allowing(["127.0.0.0/8"])
 
 
 class Management(Api):
-    """A running one."""
+    """A running container management, whose methods are called as the entrance calls them."""
 
     memberships = resource_of(MEMBERSHIPS)
 
     def __init__(self, assembly: Assembly, world: Client, index: Path) -> None:
-        super().__init__(Registry(assembly.services), world, assembly.pool)
+        super().__init__(ServiceRegistry(assembly.services), world, assembly.pool)
         self.assembly = assembly
         self.index = index
 
@@ -48,44 +50,39 @@ class Management(Api):
         name = fields.pop("name", None) or f"c-{uuid.uuid4().hex[:8]}"
         return await self("Clusters.CreateCluster", Cluster, name=name, credential=kubeconfig(connection), **fields)
 
-    async def seen(self, name: str, holds: Callable[[Object], bool], *, timeout: float = 90.0) -> Object:
-        """The custom resource, as soon as it is as it should be."""
-        last: Object = {}
+    async def until(self, name: str, holds: Callable[[Object], bool], *, timeout: float = 90.0) -> Object:
+        """Waits until `holds` is true of the Cluster object, and returns the object."""
 
-        async def look() -> Object | None:
-            nonlocal last
-            last = await self.world.get(CLUSTER, name)
-            return last if holds(last) else None
+        async def as_wanted() -> NotYet | Object:
+            found = await self.world.get(CLUSTER, name)
+            return found if holds(found) else NotYet(found.get("status"))
 
-        try:
-            found: Object = await until(look, what=f"cluster {name}", timeout=timeout)
-        except BaseException:
-            print(last.get("status"))  # noqa: T201 - for whoever reads the failure
-            raise
-        return found
+        cluster: Object = await eventually(as_wanted, f"cluster {name} as wanted", timeout=timeout)
+        return cluster
 
     def is_collected(self, name: str) -> bool:
-        return name in self.assembly.collection.accesses
+        return name in dict(self.assembly.collection.clusters())
 
     def token_in_use(self, name: str) -> str | None:
-        """By which the cluster is collected."""
-        return self.assembly.collection.accesses[name].token
+        """The token with which the collector reads the cluster."""
+        _, connection = self.assembly.collection._followed[name]
+        return connection.token
 
     async def secrets(self) -> set[str]:
         page = await self.world.list(kinds.SECRETS, namespace=NAMESPACE)
         return {item["metadata"]["name"] for item in page.items}
 
     async def clear(self) -> None:
-        """What a test has registered."""
+        """Deletes all clusters and Secrets that a test has created."""
         for item in (await self.world.list(CLUSTER)).items:
             await self.world.delete(CLUSTER, item["metadata"]["name"], missing_ok=True)
         for name in await self.secrets():
             await self.world.delete(kinds.SECRETS, name, namespace=NAMESPACE, missing_ok=True)
 
-        async def gone() -> bool | None:
-            return True if not list(self.assembly.known()) else None
+        async def gone() -> bool:
+            return not list(self.assembly.global_cluster.clusters.reflector.store)
 
-        await until(gone, what="the end of all clusters")
+        await eventually(gone, "the end of all clusters")
 
 
 def kubeconfig(connection: Connection | bytes | str) -> Credential:
@@ -103,7 +100,7 @@ def token(server: str, ca: bytes | None, text: str) -> Credential:
 
 
 def condition(cluster: Object, kind: str) -> tuple[str, str]:
-    """Status and reason."""
+    """Returns the status and the reason of a condition."""
     for each in cluster.get("status", {}).get("conditions", ()):
         if each["type"] == kind:
             return each["status"], each["reason"]
@@ -115,7 +112,7 @@ def is_ready(cluster: Object) -> bool:
 
 
 async def grant_account(client: Client) -> None:
-    """The account of container management, and its rights."""
+    """Creates the service account of container management with its rights."""
     for manifest in rbac.manifests():
         await client.apply_object(manifest, field_manager="kairship-tests")
 
@@ -129,18 +126,18 @@ async def management_of(
     clock: Clock | None = None,
     **settings: Any,
 ) -> AsyncIterator[Management]:
-    """Everything of it, until the end of the block, in the global cluster at `connection`."""
+    """Runs container management in the global cluster at `connection`, until the end of the block."""
     async with Client(connection) as world:
         await grant_account(world)
         async with (
             Client(await identity(connection, rbac.ACCOUNT)) as client,
-            stores.opened(str(index)) as opened,
+            index_stores.open_index_stores(str(index)) as opened,
         ):
             registry = CollectorRegistry()
             assembly = Assembly(
                 client,
                 opened,
-                Whole(),
+                WholeShard(),
                 Settings(
                     kubeconfig=Path("unused"),
                     tls=CertificateFiles(Path("unused"), Path("unused")),
@@ -157,6 +154,8 @@ async def management_of(
             )
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(assembly.run())
-                await assembly.wait_synced()
+                for cache in (assembly.global_cluster.clusters, assembly.global_cluster.memberships):
+                    await cache.reflector.wait_synced()
+                await assembly.pool.wait_synced()
                 yield Management(assembly, world, index)
                 running.cancel()

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from kairship.access import Role, permissions_of
-from kairship.access.storing import BINDING
+from kairship.access.delivery.binding_store import BINDING
 from support.managed import ManagedInstance
 
 _sequence = itertools.count(1)
@@ -24,7 +24,7 @@ async def bind(
     revoked: bool = False,
     everywhere: bool = False,
 ) -> None:
-    """As a delivery of global management. `who` is a user, or a group if it begins with `%`."""
+    """Stores a binding as a delivery of global management does. `who` is a user, or a group if it begins with `%`."""
     scope: dict[str, Any] = {"level": "Instance", "instance": instance.name, "instanceUid": uid or instance.uid}
     if everywhere:
         scope = {"level": "Platform"}

@@ -1,4 +1,4 @@
-"""Services that answer with what they were asked, over methods of the real API."""
+"""An implementation of the Instance service that echoes its requests."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ INSTANCE = "kairship.v1alpha1.Instance"
 
 
 class Echo:
-    """What it was asked is in `requests`; how it behaves depends on the name in the request."""
+    """Keeps its requests in `requests`. The name in a request decides how it behaves."""
 
     def __init__(self) -> None:
         self.requests: list[object] = []
@@ -59,7 +59,7 @@ class Echo:
     async def watch_instances(
         self, request: WatchInstancesRequest, call: Call
     ) -> AsyncIterator[WatchInstancesResponse]:
-        """Without end, each a kilobyte; held up after the third (or before the first) until it is released."""
+        """Sends events of a kilobyte without end. It waits for `released` after the third, or before the first."""
         if request.name == "quiet":
             await self.released.wait()
         for number in itertools.count():

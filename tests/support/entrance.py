@@ -1,4 +1,4 @@
-"""An entrance in the process of the test, with services that the test brings: ours to write, unlike Kubernetes."""
+"""An entrance in the process of the test, with the services that the test gives to it."""
 
 import hashlib
 import json
@@ -15,20 +15,20 @@ from protobuf import Message
 
 from kairship.access import Role
 from kairship.apiserver.audit import Audit
-from kairship.apiserver.authentication import Authenticator
-from kairship.apiserver.authorisation import Gatekeeper
+from kairship.apiserver.auth.authentication import Authenticator
+from kairship.apiserver.auth.authorisation import MethodAuthoriser
 from kairship.apiserver.entrance import Entrance
-from kairship.apiserver.limits import Limits
-from kairship.apiserver.origins import Origins
-from kairship.apiserver.proxy.proxy import Behind
-from kairship.apiserver.rest import Page
-from kairship.apiserver.streams import Streams
-from kairship.apiserver.tracing import NoTracing, Tracing
+from kairship.apiserver.flowcontrol.client_address import TrustedProxies
+from kairship.apiserver.flowcontrol.limits import Limits
+from kairship.apiserver.flowcontrol.streams import Streams
+from kairship.apiserver.http.rest import Page
+from kairship.apiserver.pipeline.tracing import NoTracing, Tracing
+from kairship.apiserver.proxy.handler import ProxyDependencies
 from kairship.gen.google.rpc.status_pb import Status
 from kairship.process.certificates import ServerCertificate
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import ApiError, Unauthenticated
-from kairship.rpc.registry import Registry
+from kairship.rpc.service_registry import ServiceRegistry
 from kairship.wire import Method, methods
 from support.bindings import World, bind, on
 
@@ -39,7 +39,7 @@ METHODS: Mapping[str, Method] = {f"{method.service}.{method.name}": method for m
 
 
 class ByName:
-    """The token is the name, of the administrator or of somebody else, and after `%` a group: ann%team."""
+    """Takes the token for the name of the caller, and what follows after `%` for groups: ann%team."""
 
     async def authenticate(self, envelope: Envelope) -> Caller:
         token = envelope.headers.get("authorization", "").removeprefix("Bearer ")
@@ -62,11 +62,19 @@ class NoAudit:
 
 
 class EverybodyMay:
-    def authorize(self, call: object, request: object) -> None:
+    def authorise(self, call: object, request: object) -> None:
         pass
 
     def objection(self, call: object, request: object) -> Callable[[], ApiError | None]:
         return lambda: None
+
+
+class NothingRevoked:
+    def objection_to(self, caller: object, *, delicate: bool) -> ApiError | None:
+        return None
+
+    def staleness(self, *, delicate: bool) -> ApiError | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -81,14 +89,14 @@ class Reply:
 
     @property
     def fields(self) -> list[str]:
-        """The paths of fields that an error names."""
+        """The paths of the fields that an error names."""
         return [
             violation["field"] for detail in self.json["details"] for violation in detail.get("fieldViolations", ())
         ]
 
 
 class Client:
-    """Both ways in, as one caller."""
+    """A client for REST and gRPC, as one caller."""
 
     def __init__(self, rest: aiohttp.ClientSession, channel: grpc.aio.Channel, token: str) -> None:
         self.rest = rest
@@ -109,13 +117,13 @@ class Client:
             return Reply(reply.status, reply.headers, await reply.read())
 
     async def call(self, method: Method, request: Message[Any] | bytes, **options: Any) -> Message[Any]:
-        """One reply over gRPC. Raises `grpc.aio.AioRpcError`."""
+        """Returns the reply to a unary call over gRPC. Raises `grpc.aio.AioRpcError`."""
         data = request if isinstance(request, bytes) else request.to_binary()
         callable_: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(method.path)
         return method.reply.from_binary(await callable_(data, metadata=self.metadata, timeout=20, **options))
 
     def stream(self, method: Method, request: Message[Any]) -> Any:
-        """Replies over gRPC, as bytes."""
+        """Returns the replies of a stream over gRPC, as bytes."""
         callable_: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(method.path)
         return callable_(request.to_binary(), metadata=self.metadata, timeout=60)
 
@@ -133,7 +141,7 @@ def status_of(error: grpc.aio.AioRpcError) -> Status:
 
 @dataclass(frozen=True)
 class Running:
-    """What a test sees of it. `stop` begins what the end of its context would do, and returns when it is done."""
+    """A running entrance. `stop` does what the end of its context does."""
 
     client: Client
     stop: Callable[[], Coroutine[Any, Any, None]]
@@ -151,28 +159,28 @@ async def running(
     everybody_may: bool = False,
     authenticator: Authenticator | None = None,
     world: World | None = None,
-    receivers: Mapping[str, Page] | None = None,
+    webhooks: Mapping[str, Page] | None = None,
     audit: Audit | None = None,
     tracing: Tracing | None = None,
     certificate: ServerCertificate | None = None,
     grace: float = 5.0,
-    origins: Origins | None = None,
-    behind: Behind | None = None,
+    trusted_proxies: TrustedProxies | None = None,
+    proxied: ProxyDependencies | None = None,
 ) -> AsyncIterator[Running]:
-    """Without a `world`, the administrator may do everything and nobody else anything."""
+    """Runs an entrance. Without a `world`, the administrator has every right and other callers have none."""
     rights = world or World(bind(ADMIN.id, Role.PLATFORM_ADMIN, on()))
     metrics = CollectorRegistry()
     entrance = Entrance(
-        Registry(services or {}),
+        ServiceRegistry(services or {}),
         authenticator=authenticator or ByName(),
-        authorizer=EverybodyMay() if everybody_may else Gatekeeper(rights.authoriser),
+        authoriser=EverybodyMay() if everybody_may else MethodAuthoriser(rights.authoriser, NothingRevoked()),
         audit=audit or NoAudit(),
         limits=limits or Limits(),
         metrics=metrics,
         tracing=tracing or NoTracing(),
-        receivers=receivers,
-        origins=origins or Origins(),
-        behind=behind,
+        webhooks=webhooks,
+        trusted_proxies=trusted_proxies or TrustedProxies(),
+        proxied=proxied,
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"{'https' if certificate else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
@@ -180,7 +188,7 @@ async def running(
             port = await serving.enter_async_context(
                 entrance.serving(listening, "127.0.0.1:0", certificate=certificate, grace=grace)
             )
-            entrance.announce()
+            entrance.set_serving()
             address = f"127.0.0.1:{port}"
             async with (
                 aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,

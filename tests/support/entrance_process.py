@@ -5,7 +5,7 @@ import json
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,12 @@ from typing import Any
 import aiohttp
 import grpc
 
-from kairship.embedded import EmbeddedPlane, roles
+from kairship.embedded import EmbeddedPlane, plane_processes
 from kairship.kube import Connection
 from support.certificates import Authority, Issued
 from support.entrance import Client
-from support.ghippo_process import Reached
-
-PATIENCE = 120.0
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for what nobody announces."""
-    async with asyncio.timeout(PATIENCE):
-        while not await condition():  # noqa: ASYNC110 - as said
-            await asyncio.sleep(0.05)
+from support.ghippo_process import GhippoEndpoint
+from support.waiting import PATIENCE
 
 
 @asynccontextmanager
@@ -43,15 +35,15 @@ async def connected(rest_url: str, grpc_address: str, *, ca: bytes, token: str) 
 
 @asynccontextmanager
 async def entrance_of(plane: EmbeddedPlane) -> AsyncIterator[Client]:
-    """The one that the plane itself runs, as its administrator."""
-    entrance = await roles.reach(plane.supervisor, plane.home)
+    """Yields a client of the entrance that the plane itself runs, as its administrator."""
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
     ca, token = Path(entrance.ca).read_bytes(), Path(entrance.token_file).read_text()
     async with connected(entrance.server, entrance.grpc, ca=ca, token=token) as client:
         yield client
 
 
 class EntranceProcess:
-    """At the same address after each start."""
+    """An apiserver with its workers. It has the same addresses after each start."""
 
     process: asyncio.subprocess.Process
     _reading: asyncio.Task[None]
@@ -63,14 +55,14 @@ class EntranceProcess:
         self.token = token
         self.folder = folder
         self.lines: list[dict[str, Any]] = []
-        """What it has logged since it was last started."""
+        """The log entries since the last start."""
         self._flags = flags
         self._count = workers
         self._ports = (port, 0)
         self._more = asyncio.Condition()
 
     async def start(self) -> None:
-        """Returns when it serves."""
+        """Starts the process, and returns when all workers serve."""
         rest, grpc_port = self._ports
         folder = self.folder
         self.process = await asyncio.create_subprocess_exec(
@@ -87,7 +79,7 @@ class EntranceProcess:
         self._ports = int(self.rest_url.rpartition(":")[2]), int(self._listening["grpc_port"])
 
     async def kill(self) -> None:
-        """The process that keeps the workers, without a word. Returns when none of them can say anything any more."""
+        """Kills the parent of the workers. Returns when it and all workers have closed the log."""
         self.process.kill()
         async with asyncio.timeout(PATIENCE):
             await self.process.wait()
@@ -103,7 +95,7 @@ class EntranceProcess:
             self._more.notify_all()
 
     async def until(self, event: str, count: int = 1) -> list[dict[str, Any]]:
-        """The lines of the log about an event, once there are so many."""
+        """Waits for `count` log entries of an event, and returns them."""
 
         def found() -> list[dict[str, Any]]:
             return [line for line in self.lines if line["event"] == event]
@@ -114,7 +106,7 @@ class EntranceProcess:
         return found()
 
     def issue(self, issued: Issued) -> None:
-        """Put a certificate into its place, key first, as a careless renewal would."""
+        """Writes a certificate, the key first, as a careless renewal does."""
         (self.folder / "tls.key").write_bytes(issued.key)
         (self.folder / "tls.crt").write_bytes(issued.certificate)
 
@@ -149,7 +141,7 @@ class EntranceProcess:
         return (await self.ask("/readyz"))[0] == 200
 
     async def has_running(self) -> bool:
-        """Whether a request is being served."""
+        """Whether the metrics show a request that is being served."""
         _, figures = await self.ask("/metrics")
         return any(
             line.startswith("kairship_apiserver_running{") and line.endswith(" 1.0") for line in figures.split("\n")
@@ -174,13 +166,13 @@ async def entrance_process(
     connection: Connection,
     folder: Path,
     *,
-    ghippo: Reached,
+    ghippo: GhippoEndpoint,
     workers: int = 1,
     port: int = 0,
     authority: Authority | None = None,
     more: tuple[str, ...] = (),
 ) -> AsyncIterator[EntranceProcess]:
-    """Serving, when it is entered."""
+    """Runs an apiserver, which serves when the block begins."""
     authority = authority or Authority()
     issued = authority.issue()
     (folder / "tls.key").write_bytes(issued.key)

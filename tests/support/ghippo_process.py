@@ -1,4 +1,4 @@
-"""`kairship ghippo` as a process of its own, which a test may kill, and how an entrance is told of one."""
+"""`kairship ghippo` as a process of its own, which a test may kill, and the flags by which an entrance uses it."""
 
 import asyncio
 import os
@@ -11,34 +11,34 @@ from pathlib import Path
 import msgspec
 
 from kairship.apiserver import rbac
-from kairship.embedded import EmbeddedPlane, global_management, inside, roles
+from kairship.embedded import EmbeddedPlane, backends, global_management, plane_processes
 from kairship.ghippo.settings import AUDIENCE
 from kairship.kube import Client, Connection, kinds
 from kairship.resources import NAMESPACE
 from support.certificates import Authority
+from support.waiting import PATIENCE
 
-PATIENCE = 120.0
 PASSWORD = "what up would have shown once"
 
 
 @dataclass(frozen=True)
-class Reached:
-    """How an entrance is told of it, and an access token of its administrator."""
+class GhippoEndpoint:
+    """The flags of an entrance for a global management, and an access token of its administrator."""
 
     flags: tuple[str, ...]
     token: str
 
 
-async def ghippo_of(plane: EmbeddedPlane) -> Reached:
-    """The one that the plane itself runs."""
-    ports = await plane.supervisor.allocate_ports(roles.GROUP, global_management.PORTS)
-    entrance = await roles.reach(plane.supervisor, plane.home)
-    flags = inside.flags(plane.home, ports, rbac.ACCOUNT, global_management.ROLE)
-    return Reached(flags, Path(entrance.token_file).read_text())
+async def ghippo_of(plane: EmbeddedPlane) -> GhippoEndpoint:
+    """Returns the endpoint of the global management that the plane itself runs."""
+    ports = await plane.supervisor.allocate_ports(plane_processes.GROUP, global_management.PORTS)
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
+    flags = backends.client_flags(plane.home, ports, rbac.ACCOUNT, global_management.BACKEND)
+    return GhippoEndpoint(flags, Path(entrance.token_file).read_text())
 
 
 class GhippoProcess:
-    """One with a database of its own, at the same address after each start."""
+    """A global management with a database of its own. It has the same address after each start."""
 
     def __init__(self, folder: Path, *, more: tuple[str, ...] = ()) -> None:
         self.folder = folder
@@ -49,16 +49,16 @@ class GhippoProcess:
         self._reading: asyncio.Task[None] | None = None
 
     @property
-    def reached(self) -> Reached:
+    def endpoint(self) -> GhippoEndpoint:
         flags = (
             f"--ghippo=127.0.0.1:{self._port}",
             f"--ghippo-ca={self.folder / 'ca.crt'}",
             f"--ghippo-token={self.folder / 'for-ghippo'}",
         )
-        return Reached(flags, (self.folder / "token").read_text())
+        return GhippoEndpoint(flags, (self.folder / "token").read_text())
 
     async def start(self) -> None:
-        """Returns when it serves."""
+        """Starts the process, and returns when it serves."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "kairship", "ghippo", "--kubeconfig", self.folder / "kubeconfig"),
             *("--data-dir", self.folder / "data", "--port", str(self._port), "--ops-port", "0"),
@@ -76,7 +76,7 @@ class GhippoProcess:
         await self._ended()
 
     async def stop(self) -> int:
-        """With its exit code."""
+        """Stops the process, and returns its exit code."""
         assert self._process is not None
         if self._process.returncode is None:
             self._process.terminate()
@@ -97,8 +97,8 @@ class GhippoProcess:
         async with asyncio.timeout(PATIENCE):
             async for line in self._process.stderr:
                 lines.append(line)
-                if line.startswith(b"{") and (said := msgspec.json.decode(line))["event"] == "serving":
-                    return int(said["port"])
+                if line.startswith(b"{") and (entry := msgspec.json.decode(line))["event"] == "serving":
+                    return int(entry["port"])
         raise AssertionError(f"the process ended: {lines[-5:]}")
 
     async def _discard(self) -> None:
@@ -112,7 +112,7 @@ class GhippoProcess:
 async def ghippo_process(
     connection: Connection, folder: Path, *, more: tuple[str, ...] = ()
 ) -> AsyncIterator[GhippoProcess]:
-    """In a cluster that has the accounts of the plane."""
+    """Runs a global management in a cluster that has the service accounts of the plane."""
     folder.mkdir(exist_ok=True)
     authority = Authority()
     issued = authority.issue()

@@ -23,6 +23,8 @@ import msgspec
 
 from kairship.engine.cache import Cache
 from kairship.engine.pins import BUILD_FLAGS, Catalogue
+from support.not_yet import NotYet
+from support.waiting import eventually
 
 PROGRAMS = ("informer", "clients", "argocd")
 _TESTS = Path(__file__).parent.parent
@@ -36,13 +38,13 @@ def build(program: str) -> Path:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:16]
     binary = cache.root / "tests" / f"{program}-{digest}"
     if binary.exists():
-        return binary  # without waiting for somebody who builds another
+        return binary  # without waiting for the lock of a process that builds another program
     binary.parent.mkdir(parents=True, exist_ok=True)
     with (binary.parent / f".{program}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
             partial = binary.with_suffix(".partial")
-            # The flags and tags of the engine's own build: what it has compiled is not compiled again.
+            # With the flags and tags of the engine's build, Go's build cache has most packages already.
             tags = ",".join(Catalogue.load().find("kube-apiserver").pinned.module.tags)
             command = [_go(cache), "build", *BUILD_FLAGS, "-tags", tags, "-o", str(partial), "."]
             environment = {**os.environ, "CGO_ENABLED": "0"}
@@ -58,41 +60,43 @@ def _go(cache: Cache) -> str:
 
 
 class Program:
-    """A running one. `told` is everything it has said so far, a JSON object per line."""
+    """A running program. `events` has everything that it has printed so far, a JSON object per line."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
-        self._news = asyncio.Condition()
-        self.told: list[dict[str, Any]] = []
+        self._printed = asyncio.Condition()
+        self.events: list[dict[str, Any]] = []
 
     async def read(self) -> None:
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
-            async with self._news:
-                self.told.append(msgspec.json.decode(line))
-                self._news.notify_all()
+            async with self._printed:
+                self.events.append(msgspec.json.decode(line))
+                self._printed.notify_all()
 
     async def until(self, event: str, *, after: int = 0, timeout: float = 90.0) -> dict[str, Any]:
-        """The first thing told of an event, among those after so many."""
+        """Waits for an event and returns it. The first `after` events do not count."""
 
         def found() -> dict[str, Any] | None:
-            return next((one for one in self.told[after:] if one["event"] == event), None)
+            return next((each for each in self.events[after:] if each["event"] == event), None)
 
-        async with asyncio.timeout(timeout), self._news:
-            await self._news.wait_for(lambda: found() is not None)
+        async with asyncio.timeout(timeout), self._printed:
+            await self._printed.wait_for(lambda: found() is not None)
         return found() or {}
 
     async def state(self) -> dict[str, Any]:
-        """What it has in its caches now."""
+        """Returns the present content of its caches."""
         assert self.process.stdin is not None
-        asked = len(self.told)
+        before = len(self.events)
         self.process.stdin.write(b"state\n")
-        return await self.until("state", after=asked)
+        return await self.until("state", after=before)
 
     async def until_state(self, holds: Callable[[dict[str, Any]], bool], *, timeout: float = 90.0) -> None:
-        async with asyncio.timeout(timeout):
-            while not holds(await self.state()):  # noqa: ASYNC110 - it tells only when it is asked
-                await asyncio.sleep(0.1)
+        async def condition() -> NotYet | bool:
+            state = await self.state()
+            return holds(state) or NotYet(state)
+
+        await eventually(condition, "the caches of the program", timeout=timeout)
 
 
 @asynccontextmanager

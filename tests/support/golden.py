@@ -1,12 +1,10 @@
-"""Golden exchanges: each operation's request as a REST client sends it, and its reply, kept in `tests/contract/golden`.
+"""Golden exchanges: the request of each operation as a REST client sends it, and its reply, in `tests/contract/golden`.
 
-They go through the entrance of the real plane. What differs from run to run is written as `<what it is>`, and all of
-that is decided here. A reply that changes is a change for everybody who reads it. If it is meant,
-`KAIRSHIP_WRITE_GOLDEN=1 pytest …` writes the files anew, and the difference is there to be read in the
-commit.
+They go through the entrance of the real plane. A value that differs from run to run is replaced by its kind in angle
+brackets; this module decides which. A changed reply is a change for every client. If it is intended,
+`KAIRSHIP_WRITE_GOLDEN=1 pytest …` writes the files again, and the commit shows the difference.
 """
 
-import asyncio
 import json
 import os
 import re
@@ -20,22 +18,23 @@ from urllib.parse import quote
 import yaml
 
 from support.entrance import METHODS, Client
+from support.not_yet import NotYet
+from support.waiting import eventually
 
 FOLDER = Path(__file__).parent.parent / "contract" / "golden"
 WRITE = "KAIRSHIP_WRITE_GOLDEN"
-PATIENCE = 120.0
 SYNCED, BEGAN = {"type": "WATCH_EVENT_TYPE_SYNCED"}, {"change": "OBJECT_CHANGE_BEGAN"}
-"""What an event has after which a watch tells of changes."""
+"""Fields of the event that ends the initial events of a watch."""
 MODIFIED = "WATCH_EVENT_TYPE_MODIFIED"
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:\d\d)| \d\d:\d\d UTC)")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _IDENTIFIER = re.compile(r"\b[a-z]{1,2}-[0-9a-f]{20}\b")
-"""How global management calls its things."""
+"""Identifiers of global management."""
 _NUMBER = re.compile(r"/(folders|workspaces)/\d+")
 _RANDOM = re.compile(r"(-[2456789bcdfghjklmnpqrstvwxz]{5,10})+\b")
-"""How Kubernetes ends the names of what it makes."""
+"""The random suffixes of names that Kubernetes generates."""
 _CHANGING = {
     "resourceVersion": "<version>",
     "creationTimestamp": "<time>",
@@ -68,17 +67,17 @@ _CHANGING = {
     "client-key-data": "<secret>",
 }
 _SECRET = re.compile(r"-----BEGIN|LS0tLS1|eyJ")
-"""What every certificate, key and token of the plane has in it."""
+"""A part of every certificate, key and token of the plane."""
 
 JSON = Any
 
 
 def operations() -> set[str]:
-    """Those that have a golden file."""
+    """Returns the operations that have a golden file."""
     return {path.stem for path in FOLDER.glob("*.json")}
 
 
-class Exchanges:
+class RoundTripper:
     def __init__(self, client: Client, variables: dict[str, str], names: dict[str, str]) -> None:
         self.done: set[str] = set()
         self._client = client
@@ -99,42 +98,44 @@ class Exchanges:
         given: frozenset[str] = frozenset(),
         **variables: str,
     ) -> JSON:
-        """The reply. `variables` are those of the path; `by` is who asks, if not whoever asks for most.
+        """Sends the request, compares the exchange with its golden file, and returns the reply.
 
-        `only`: items of a list of which others have a part. `varying`: fields that others write at the same time, as
-        controllers do with a status. `given`: fields of the request that are others in each run. `when`: ask again
-        until it holds of the reply.
+        `variables` are those of the path. `by` is another caller than the usual one. `only` selects the test's own
+        items of a list that other tests change too. `varying` are fields of the reply, and `given` fields of the
+        request, that differ in each run. `when` repeats the request until it is true of the reply.
         """
         method = METHODS[operation]
         route = method.routes[0]
         values = self._variables | variables
         path = re.sub(r"{(.+?)}", lambda found: quote(values[found[1]], safe=""), route.template)
         ask = self._downloaded if method.download else self._watched if method.streams else self._answered
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                reply = await ask(by or self._client, route.verb, path, query or {}, body)
-                if when is None or when(reply):
-                    break
-                await asyncio.sleep(0.1)
+        reply: JSON = None
+
+        async def answered() -> NotYet | bool:
+            nonlocal reply
+            reply = await ask(by or self._client, route.verb, path, query or {}, body)
+            return when is None or when(reply) or NotYet(reply)
+
+        await eventually(answered, f"the reply to {operation}")
         request = {"method": route.verb, "path": path, "query": query, "body": body}
         shown = {
-            "request": self._steady({key: part for key, part in request.items() if part is not None}, given),
-            "reply": self._steady(_owned(reply, only) if only else reply, varying),
+            "request": self._normalised({key: part for key, part in request.items() if part is not None}, given),
+            "reply": self._normalised(_selected(reply, only) if only else reply, varying),
         }
-        _hold(operation, shown)
+        _compare(operation, shown)
         self.done.add(operation)
         return reply
 
     async def _answered(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
         reply = await client.request(verb, path, body, params=query)
         assert reply.status == 200, reply.body
-        assert "Warning" not in reply.headers, f"a part of the request was not taken: {reply.headers['Warning']}"
+        assert "Warning" not in reply.headers, f"a part of the request was ignored: {reply.headers['Warning']}"
         return reply.json
 
     async def _watched(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
-        """What a watch tells until it has told of all that is there, and any other stream until its end.
+        """Returns the initial events of a watch, or all events of another stream.
 
-        Without the changes that a controller makes meanwhile: in one run they are told, in another they came before.
+        Events of the type MODIFIED are left out: whether one comes depends on when a controller writes.
         """
         events = []
         async with client.rest.request(verb, path, params=query, headers=client.headers) as reply:
@@ -149,21 +150,21 @@ class Exchanges:
         return events
 
     async def _downloaded(self, client: Client, verb: str, path: str, query: dict[str, str], body: JSON) -> JSON:
-        """The lines of a file."""
+        """Returns the lines of a file."""
         reply = await client.request(verb, path, body, params=query)
         assert reply.status == 200, reply.body
         return reply.body.decode().splitlines()
 
-    def _steady(self, value: JSON, varying: frozenset[str]) -> JSON:
+    def _normalised(self, value: JSON, varying: frozenset[str]) -> JSON:
         match value:
             case dict():
-                return {key: self._steady_part(key, part, varying) for key, part in value.items()}
+                return {key: self._normalised_part(key, part, varying) for key, part in value.items()}
             case list():
-                return [self._steady(part, varying) for part in value]
+                return [self._normalised(part, varying) for part in value]
             case str() if value.startswith("{"):
-                return json.dumps(self._steady(json.loads(value), varying), sort_keys=True)
+                return json.dumps(self._normalised(json.loads(value), varying), sort_keys=True)
             case str() if value.startswith("apiVersion:"):
-                return yaml.safe_dump(self._steady(yaml.safe_load(value), varying), sort_keys=False)
+                return yaml.safe_dump(self._normalised(yaml.safe_load(value), varying), sort_keys=False)
             case str():
                 for stands_for, name in self._names.items():
                     value = value.replace(name, f"<{stands_for}>")
@@ -172,12 +173,12 @@ class Exchanges:
             case _:
                 return value
 
-    def _steady_part(self, key: str, part: JSON, varying: frozenset[str]) -> JSON:
+    def _normalised_part(self, key: str, part: JSON, varying: frozenset[str]) -> JSON:
         if key in varying:
             return "<varies>"
         if key in _CHANGING and isinstance(part, str | int) and part not in ("", "0", 0):
             return _CHANGING[key]
-        return self._steady(part, varying)
+        return self._normalised(part, varying)
 
 
 @asynccontextmanager
@@ -187,19 +188,19 @@ async def exchanges(
     variables: dict[str, str],
     names: dict[str, str],
     elsewhere: Collection[str] = (),
-) -> AsyncIterator[Exchanges]:
-    """For all operations of these services that work: at the end, a golden file that nobody looked at is a mistake.
+) -> AsyncIterator[RoundTripper]:
+    """Asserts at the end that every golden file of these services was compared.
 
-    `variables` are those of most paths; `names` are names of this run by what stands for them in the files;
-    `elsewhere` are operations that another test exchanges, which has what they take.
+    `variables` are those of most paths. `names` maps placeholders in the files to names of this run. `elsewhere` are
+    operations that another test compares.
     """
-    found = Exchanges(client, variables, names)
+    found = RoundTripper(client, variables, names)
     yield found
     kept = {each for each in operations() if each.partition(".")[0] in services} - set(elsewhere)
     assert kept == found.done, f"golden files that are not of any exchange: {sorted(kept - found.done)}"
 
 
-def _owned(reply: JSON, only: Callable[[JSON], bool]) -> JSON:
+def _selected(reply: JSON, only: Callable[[JSON], bool]) -> JSON:
     if isinstance(reply, list):
         return [part for part in reply if only(part)]
     return {
@@ -207,7 +208,7 @@ def _owned(reply: JSON, only: Callable[[JSON], bool]) -> JSON:
     }
 
 
-def _hold(operation: str, found: JSON) -> None:
+def _compare(operation: str, found: JSON) -> None:
     text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     assert not _SECRET.search(text), f"the exchange of {operation} has a secret in it"
     path = FOLDER / f"{operation}.json"

@@ -1,4 +1,4 @@
-"""Instances that hang: somebody adopts what accepts connections and never answers."""
+"""Instances that hang: the adopted API server accepts connections and never answers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from support.relay import relay_to
 
 @asynccontextmanager
 async def hanging(world: World, client: Client) -> AsyncIterator[ManagedInstance]:
-    """One of them, until the end of the block."""
+    """Creates such an instance, until the end of the block."""
     port = int(world.connection.server.rpartition(":")[2])
     async with relay_to("127.0.0.1", port) as relay:
         relay.hold()

@@ -1,4 +1,4 @@
-"""An identity provider that says whatever a test wants it to say. (The real one is in `support.keycloak`.)"""
+"""An OpenID Connect provider whose answers a test chooses. `support.keycloak` has a real one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ KEY = RSAKey.generate_key(2048, auto_kid=True)
 
 
 class Provider:
-    """It says whatever a test wants it to say."""
+    """Its attributes are its answers, and what it received."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -1,11 +1,11 @@
-"""Objects as an API server would send them, and an index filled with some."""
+"""Objects in the form in which an API server sends them, and helpers that write them to an index and query it."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from kairship.index import Index, Intake, Query, Scope, Writer, plan
+from kairship.index import Index, Query, RecordBuilder, VisibleScope, Writer, plan
 from kairship.kube import Resource, kinds
 
 CREATED = 1_700_000_000
@@ -36,18 +36,18 @@ def body(
 
 
 async def fill(writer: Writer, resource: Resource, *bodies: bytes, revision: int = 100) -> None:
-    """As a list would."""
-    intake = Intake(resource)
+    """Writes objects as the list of a follower does."""
+    builder = RecordBuilder(resource)
     await writer.begin(resource)
-    await writer.put(resource, [intake.record(one) for one in bodies])
+    await writer.put(resource, [builder.record(one) for one in bodies])
     await writer.end(resource, revision)
-    await writer.hear()
+    await writer.heartbeat()
 
 
 async def keys(index: Index, *, cluster: str = "one", resource: Resource = kinds.CONFIGMAPS, **asked: Any) -> list[str]:
-    """What a query finds, in its order; and that as many are counted."""
+    """Returns the keys that a query finds, in its order. Asserts that the count is the same."""
     kind = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-    query = Query(**{"scopes": (Scope(cluster),), "kinds": frozenset((kind,)), **asked})
+    query = Query(**{"scopes": (VisibleScope(cluster),), "kinds": frozenset((kind,)), **asked})
     found = [row.key for row in await index.page(plan(query))]
     if query.limit is None:
         assert await index.count(plan(query)) == len(found)

@@ -1,4 +1,4 @@
-"""A small HTTP server that answers as the native proxy will: watches through the `Splicer`, the rest passed through."""
+"""A small HTTP server that serves watches through the `Splicer`, and passes other requests through to the cluster."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ class IndexServer:
 async def index_server(
     splicer: Splicer, client: Client, cluster: str, *resources: Resource
 ) -> AsyncIterator[IndexServer]:
-    """`client` is the cluster's."""
+    """Serves `cluster`, whose client is `client`."""
     state = IndexServer()
     by_path = {resource.path(): resource for resource in resources}
 
@@ -58,7 +58,7 @@ async def index_server(
 
 
 def _split(path: str) -> tuple[str | None, str]:
-    """The namespace in a path, and the path of its collection over all namespaces."""
+    """Splits a path into its namespace and the path of the same collection over all namespaces."""
     before, found, after = path.partition("/namespaces/")
     namespace, inside, plural = after.partition("/")
     return (namespace, f"{before}/{plural}") if found and inside else (None, path)

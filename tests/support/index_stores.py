@@ -1,4 +1,4 @@
-"""Both databases of the index, for tests that each of them has to pass: import the fixtures `postgres` and `store`."""
+"""Both databases of the index, for tests that run on each of them. Tests import the fixtures `postgres` and `store`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +27,7 @@ class Store(Protocol):
     async def writer(self, cluster: str) -> Writer: ...
 
     def history(self) -> History:
-        """Another one each time, as after a restart."""
+        """Returns a new object at each call, as after a restart."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class OnPostgres:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The address of a server."""
+    """The URL of a server."""
     with running() as url:
         yield url
 

@@ -1,4 +1,4 @@
-"""client-go's informer as a process: what Kubernetes' own clients make of what they are served.
+"""An informer of client-go as a process. It shows how Kubernetes' own clients read our lists and watches.
 
 The program is in `tests/informer`; `support.go_programs` builds it.
 """
@@ -14,8 +14,8 @@ from kairship.kube import Connection, Resource
 from support import go_programs
 
 
-class Told(msgspec.Struct, frozen=True):
-    """One line of the program."""
+class InformerEvent(msgspec.Struct, frozen=True):
+    """One line of the program's output."""
 
     event: str
     name: str = ""
@@ -30,41 +30,41 @@ def build() -> Path:
 
 
 class Informer:
-    """A running one. `told` is everything it has said so far."""
+    """A running informer. `events` has everything that it has printed so far."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._news = asyncio.Condition()
-        self.told: list[Told] = []
+        self._printed = asyncio.Condition()
+        self.events: list[InformerEvent] = []
 
     async def read(self) -> None:
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            async with self._news:
-                self.told.append(msgspec.json.decode(line, type=Told))
-                self._news.notify_all()
+            async with self._printed:
+                self.events.append(msgspec.json.decode(line, type=InformerEvent))
+                self._printed.notify_all()
 
-    async def until(self, holds: Callable[[list[Told]], bool], *, timeout: float = 120.0) -> None:
-        async with asyncio.timeout(timeout), self._news:
-            await self._news.wait_for(lambda: holds(self.told))
+    async def until(self, holds: Callable[[list[InformerEvent]], bool], *, timeout: float = 120.0) -> None:
+        async with asyncio.timeout(timeout), self._printed:
+            await self._printed.wait_for(lambda: holds(self.events))
 
     async def synced(self) -> None:
-        await self.until(lambda told: any(one.event == "synced" for one in told))
+        await self.until(lambda events: any(each.event == "synced" for each in events))
 
     async def state(self) -> dict[str, str]:
-        """Its cache: the version of every object."""
+        """Returns the cache of the informer: the version of every object."""
         assert self._process.stdin is not None
-        asked = len(self.told)
+        before = len(self.events)
         self._process.stdin.write(b"state\n")
-        await self.until(lambda told: any(one.event == "state" for one in told[asked:]))
-        return next(one.state for one in self.told[asked:] if one.event == "state")
+        await self.until(lambda events: any(each.event == "state" for each in events[before:]))
+        return next(each.state for each in self.events[before:] if each.event == "state")
 
 
 @asynccontextmanager
 async def informer(
     binary: Path, server: str | Connection, resource: Resource, folder: Path, *, namespace: str = ""
 ) -> AsyncIterator[Informer]:
-    """At a server that asks nobody who they are, or with what it takes to be let in."""
+    """Runs an informer. `server` is the URL of a server without authentication, or a connection with credentials."""
     connection = Connection(server=server) if isinstance(server, str) else server
     kubeconfig = folder / "informer.kubeconfig"
     kubeconfig.write_bytes(connection.to_kubeconfig(name="x"))
@@ -87,22 +87,22 @@ async def informer(
         await reading
 
 
-def changes(told: list[Told]) -> list[Told]:
-    """What was new to the informer. client-go tells of an unchanged object again whenever it has listed anew."""
-    return [one for one in told if one.event in {"add", "update", "delete"} and one.version != one.old]
+def changes(events: list[InformerEvent]) -> list[InformerEvent]:
+    """Returns the events with a new version. client-go reports unchanged objects again after every new list."""
+    return [each for each in events if each.event in {"add", "update", "delete"} and each.version != each.old]
 
 
-def assert_nothing_twice(told: list[Told]) -> None:
-    """Every object's story is one: each version once, each update from the version told before."""
+def assert_nothing_twice(events: list[InformerEvent]) -> None:
+    """Asserts that each version of an object comes once, and that each update begins at the version before it."""
     known: dict[str, str] = {}
-    for one in changes(told):
-        match one.event:
+    for each in changes(events):
+        match each.event:
             case "add":
-                assert one.name not in known, one
+                assert each.name not in known, each
             case "update":
-                assert known[one.name] == one.old, one
-                assert int(one.version) > int(one.old), one
+                assert known[each.name] == each.old, each
+                assert int(each.version) > int(each.old), each
             case "delete":
-                assert known.pop(one.name), one
+                assert known.pop(each.name), each
                 continue
-        known[one.name] = one.version
+        known[each.name] = each.version

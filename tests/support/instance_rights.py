@@ -1,4 +1,4 @@
-"""Rights inside an instance for somebody whom no binding is about: what the table says that a role means there."""
+"""Rights inside an instance without a binding: the RBAC rules that the permission table gives to a role."""
 
 from kairship.access import Role, permissions, permissions_of
 from kairship.kube import Client
@@ -9,7 +9,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 async def grant(instance: Client, user: str, role: Role = Role.ADMIN, *, namespace: str = "") -> None:
-    """Everywhere in the instance, or in one namespace."""
+    """Gives a user the RBAC rules of a role, in the whole instance or in one namespace."""
     name = f"kairship-tests-{user}-{role.id}"
     held = [permissions()[each] for each in sorted(permissions_of(role))]
     rules = [

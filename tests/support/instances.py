@@ -1,4 +1,4 @@
-"""Instances that belong to one test module: made by the `local` driver beside the shared plane, deleted at its end."""
+"""Instances of one test module, which the `local` driver creates beside the shared plane and deletes at the end."""
 
 import asyncio
 import uuid
@@ -28,7 +28,7 @@ BASIC = frozenset(
 
 
 class OwnInstance:
-    """One instance and the ways in which tests look at it."""
+    """An instance with its driver, its processes, its files and its data."""
 
     def __init__(self, plane: EmbeddedPlane, engine: Engine, *, version: str | None = None) -> None:
         self.uid = str(uuid.uuid4())
@@ -42,7 +42,7 @@ class OwnInstance:
         self.directory = plane.home.planes / self.uid
 
     def desired(self, **settings: Any) -> DesiredInstance:
-        """As a caller would ask for it; what is not named has its default."""
+        """Returns the desired instance with these settings; all other settings have their defaults."""
         wanted = KarmadaSettings(**{"version": self.version, **settings})
         return DesiredInstance(uid=self.uid, name=self.name, settings=wanted)
 
@@ -61,14 +61,14 @@ class OwnInstance:
         return {status.name.partition("/")[2]: status.pid for status in statuses}
 
     async def restarted_by(self, **settings: Any) -> set[str]:
-        """Converge to these settings; the components whose process is another one afterwards, gone or new."""
+        """Converges to these settings. Returns the components whose process was replaced, removed or added."""
         before = await self.pids()
         await self.converge(**settings)
         after = await self.pids()
         return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
     def traces(self) -> list[str]:
-        """What tells of the instance: files below the data directory, by path or content, and processes."""
+        """Returns everything that exists of the instance: files by path or content, and processes."""
         files = [
             str(path)
             for path in self.home.root.rglob("*")
@@ -84,7 +84,7 @@ class OwnInstance:
         return files + processes
 
     async def write(self, name: str) -> None:
-        """A mark in the data of the instance."""
+        """Writes a ConfigMap, so that a test can recognise this state of the data."""
         async with await self.client() as client:
             await client.create(kinds.CONFIGMAPS, {"metadata": {"name": name}}, namespace="default")
 
@@ -96,7 +96,7 @@ class OwnInstance:
 
 @contextmanager
 def own_instance(plane: EmbeddedPlane, engine: Engine, *, version: str | None = None) -> Iterator[OwnInstance]:
-    """A running instance without any option, for a fixture. Nothing may be left of it at the end."""
+    """Runs an instance without any option, for a fixture. Asserts at the end that nothing is left of it."""
     instance = OwnInstance(plane, engine, version=version)
     try:
         asyncio.run(instance.converge())

@@ -1,6 +1,6 @@
-"""A real identity provider: Keycloak, started by whoever needs it, on a port of its own and gone afterwards.
+"""Keycloak, a real identity provider. A test that needs it runs one on a port of its own.
 
-The distribution comes from Maven Central once and is kept beside the engine's binaries, outside the checkout.
+The distribution is fetched from Maven Central once, and kept in the cache of the engine, outside the checkout.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def _wait(keycloak: Keycloak, process: subprocess.Popen[bytes], log: Path) -> No
 
 
 def _built() -> Path:
-    """The distribution, made ready for its database once: that takes longer than everything else."""
+    """Returns the distribution after `kc.sh build`, which takes longest and is done once."""
     cache = Path(os.environ.get("KAIRSHIP_CACHE_DIR") or Path.home() / ".cache/kairship") / "keycloak"
     ready = cache / f"{_NAME}-built"
     if ready.exists():

@@ -1,13 +1,12 @@
-"""A controller-manager that is killed by SIGKILL, again and again, and what must have come of it in the end.
+"""Kills a controller-manager by SIGKILL again and again, and checks the instance that it manages at the end.
 
-Each series takes one instance through a series of processes. Every process but the last is killed, each at a later
-moment; the last one runs undisturbed, and what it leads to must be what an undisturbed life leads to.
+A test takes one instance through a series of processes. Every process but the last is killed, each at a later moment.
+The last one runs undisturbed, and the result must be that of an undisturbed run.
 
-In an ordinary run a sample of the moments is taken; with KAIRSHIP_SOAK set, every one of them.
+An ordinary run takes a sample of the moments; a run with KAIRSHIP_SOAK takes all of them.
 """
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -23,13 +22,12 @@ from support.managed import ManagedInstance, Predicate, all_of, gives, settled, 
 from support.waiting import PATIENCE
 
 PREVIOUS, CURRENT = "v1.18.1", "v1.18.2"
-SOAK = bool(os.environ.get("KAIRSHIP_SOAK"))
 
 
 @asynccontextmanager
 async def controller_manager(instance: ManagedInstance, *, die: str = "") -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process of its own, which does not outlive the block."""
-    # The holder is dead for certain; how long others wait when they cannot know that is proven elsewhere.
+    """Runs a controller-manager in a process of its own, until the end of the block at the latest."""
+    # The former holder of the lease is dead, so the lease is deleted. Other tests prove how long a candidate waits.
     await instance.client.delete(kinds.LEASES, instance.world.lease.name, namespace=NAMESPACE, missing_ok=True)
     world = instance.world
     order = mortal_controller_manager.Order(
@@ -55,17 +53,17 @@ async def controller_manager(instance: ManagedInstance, *, die: str = "") -> Asy
 
 
 async def survives(instance: ManagedInstance, moments: Sequence[str], *, arrives: Predicate) -> None:
-    """Killed at each of the moments in turn, then left alone until it arrives."""
+    """Kills a process at each of the moments, then lets one run until `arrives` is true of the instance."""
     for moment in moments:
         async with controller_manager(instance, die=moment) as process, asyncio.timeout(PATIENCE):
             assert await process.wait() == -signal.SIGKILL, f"{moment}: ended by itself"
     async with steps_of(instance, of=(Operation.CREATE, Operation.CONFIGURE)) as steps, controller_manager(instance):
-        # Whatever else a new leader does, it goes over the settings once.
+        # Every new leader applies the settings once.
         await instance.until(lambda found: "retire" in steps and arrives(found))
 
 
 async def vanishes(instance: ManagedInstance, moments: Sequence[str]) -> None:
-    """Killed at each of the moments in turn, as long as it is there, then left alone until it is gone."""
+    """Kills a process at each of the moments while the instance exists, then lets one run until it is gone."""
     for moment in moments:
         async with controller_manager(instance, die=moment) as process:
             dead, gone = asyncio.create_task(process.wait()), asyncio.create_task(instance.until_gone())
@@ -78,7 +76,7 @@ async def vanishes(instance: ManagedInstance, moments: Sequence[str]) -> None:
 
 
 async def assert_whole(instance: ManagedInstance, *, version: str) -> None:
-    """As an undisturbed life would have left it."""
+    """Asserts that the instance is as an undisturbed run would have left it."""
     found = await instance.get()
     assert found.status.karmada_version == version
     assert (found.status.operation, found.status.upgrade) == (None, None)

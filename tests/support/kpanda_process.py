@@ -16,9 +16,9 @@ from kairship.kpanda import rbac
 from kairship.kube import Client, Connection
 from support.certificates import Authority
 from support.container_management import grant_account
+from support.not_yet import NotYet
 from support.own_global import identity
-
-PATIENCE = 120.0
+from support.waiting import PATIENCE, eventually
 
 
 class KpandaProcess:
@@ -26,31 +26,39 @@ class KpandaProcess:
         self.process = process
         self._log = log
 
-    def said(self, event: str) -> list[dict[str, Any]]:
-        """The lines of its log about an event."""
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The log entries of an event."""
         lines = [line for line in self._log.read_bytes().splitlines() if line.startswith(b"{") and line.endswith(b"}")]
-        return [said for line in lines if (said := msgspec.json.decode(line))["event"] == event]
+        return [entry for line in lines if (entry := msgspec.json.decode(line))["event"] == event]
 
     def log_end(self) -> str:
         return self._log.read_text()[-2000:]
 
     async def until(self, event: str) -> dict[str, Any]:
-        async with asyncio.timeout(PATIENCE):
-            while not (said := self.said(event)):
-                assert self.process.returncode is None, self.log_end()
-                await asyncio.sleep(0.05)
-        return said[-1]
+        """Waits for an event in the log, and returns its last entry."""
 
-    async def ask(self, path: str) -> tuple[int, str]:
-        port = self.said("starting")[-1]["ops_port"]
+        def entries() -> list[dict[str, Any]]:
+            found = self.logged(event)
+            assert found or self.process.returncode is None, self.log_end()
+            return found
+
+        found: list[dict[str, Any]] = await eventually(entries, f"{event!r} in the log of kpanda")
+        return found[-1]
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a page of its operations port."""
+        port = self.logged("starting")[-1]["ops_port"]
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session, session.get(path) as reply:
             return reply.status, await reply.text()
 
     async def until_ready(self) -> None:
         await self.until("serving")
-        async with asyncio.timeout(PATIENCE):
-            while (await self.ask("/readyz"))[0] != 200:  # noqa: ASYNC110 - nobody announces it
-                await asyncio.sleep(0.05)
+
+        async def ready() -> NotYet | bool:
+            status, text = await self.get("/readyz")
+            return status == 200 or NotYet(f"{status} {text}")
+
+        await eventually(ready, "kpanda being ready")
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         if self.process.returncode is None:
@@ -61,7 +69,7 @@ class KpandaProcess:
 
 @asynccontextmanager
 async def kpanda_process(connection: Connection, folder: Path, *flags: str) -> AsyncIterator[KpandaProcess]:
-    """One in the global cluster at `connection`, with the rights of its account; `flags` say where the index is."""
+    """Runs kpanda in the global cluster at `connection`, with the rights of its account. `flags` choose the index."""
     folder.mkdir(exist_ok=True)
     issued = Authority().issue()
     async with Client(connection) as client:

@@ -1,21 +1,21 @@
-"""kubectl as people use it: against an instance directly, and through the entrance."""
+"""kubectl against an instance directly, and through the entrance."""
 
 import asyncio
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kairship.embedded import EmbeddedPlane, roles
+from kairship.embedded import EmbeddedPlane, plane_processes
 from kairship.engine import Engine
 from kairship.kube import Connection
+from support.waiting import PATIENCE
 
-PATIENCE = 120.0
 INSTANCE = "demo"
 _AGE = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b|\b\d+[dhm]\b|<invalid>")
 
 
 def ageless(printed: str) -> str:
-    """Without what differs from one second to the next."""
+    """Replaces ages, which differ from one second to the next."""
     return "\n".join(re.sub(r"\s+", " ", _AGE.sub("AGE", line)).rstrip() for line in printed.splitlines())
 
 
@@ -81,7 +81,7 @@ async def through_entrance(
     member: str | None = None,
     instance: str = INSTANCE,
 ) -> Kubectl:
-    """As the administrator, unless there is another token; on an instance, or on a member of it."""
+    """Returns a kubectl for an instance or a member of it, as the administrator or with another token."""
     connection = await proxied(plane, token=token, member=member, instance=instance)
     return _kubectl(engine, folder / f"through-{member or instance}", connection)
 
@@ -89,8 +89,8 @@ async def through_entrance(
 async def proxied(
     plane: EmbeddedPlane, *, token: str | None = None, member: str | None = None, instance: str = INSTANCE
 ) -> Connection:
-    """To the native proxy, for the same people."""
-    entrance = await roles.reach(plane.supervisor, plane.home)
+    """Returns a connection to the native proxy, as the administrator or with another token."""
+    entrance = await plane_processes.ensure_entrance(plane.supervisor, plane.home)
     below = f"clusters/{member}/proxy" if member else "proxy"
     return Connection(
         server=f"{entrance.server}/apis/kairship.io/v1alpha1/instances/{instance}/{below}",
@@ -100,7 +100,7 @@ async def proxied(
 
 
 async def direct(plane: EmbeddedPlane, engine: Engine, folder: Path) -> Kubectl:
-    """As the administrator of the demo instance itself."""
+    """Returns a kubectl for the API server of the demo instance, as its administrator."""
     return _kubectl(engine, folder / "direct", await plane.instance_connection())
 
 

@@ -1,25 +1,25 @@
-"""Instances as people have them: objects in a global cluster, which a controller-manager looks after.
+"""Instances that a controller-manager manages, as objects in a global cluster.
 
-`ManagedInstance` is how tests look at one, from the outside: its object, its processes, its files, its data.
-`leading` runs a controller-manager in the test's own event loop.
+`ManagedInstance` gives access to an instance: its object, its processes, its files, its data. `leading` runs a
+controller-manager in the test's own event loop.
 """
 
 import asyncio
 import base64
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.process import ControllerManager, Settings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
-from kairship.kube import AddressRule, Client, Connection, Forbidden, NotFound, Object, kinds
+from kairship.kube import AddressRule, Client, Connection, NotFound, Object, kinds
 from kairship.reconcile import (
     Clock,
     Context,
@@ -40,15 +40,16 @@ from kairship.resources import (
     find_condition,
 )
 from support import own_global
-from support.waiting import PATIENCE
+from support.not_yet import NotYet
+from support.waiting import PATIENCE, eventually
 
 Predicate = Callable[[Instance], bool]
 
 
 class World:
-    """A global cluster of one's own, and the plane that runs what is asked for there.
+    """A global cluster of the test's own, and the plane that runs the instances described there.
 
-    Controllers work in it with the rights of their service account, tests with all.
+    Controllers use it with the rights of their service account, tests with all rights.
     """
 
     def __init__(self, connection: Connection, plane: EmbeddedPlane, engine: Engine, folder: Path) -> None:
@@ -56,7 +57,7 @@ class World:
         self.plane = plane
         self.engine = engine
         self.backups = folder / "backups"
-        # The supervisor compares terms of one name, and each cluster counts for itself.
+        # The supervisor compares the terms of one lease name, and each global cluster counts terms on its own.
         self.lease = LeaseName(NAMESPACE, f"controller-manager-{uuid.uuid4().hex[:8]}")
         self.kubeconfig = folder / "kubeconfig"
         own = asyncio.run(own_global.identity(connection))
@@ -74,7 +75,7 @@ class World:
 
 
 def context_of(client: Client, clock: Clock | None = None) -> Context:
-    """What a reconcile of the lifecycle controller works with, for tests of its parts."""
+    """Returns the context of a reconcile of the lifecycle controller, for tests of its parts."""
     clock = clock or SystemClock()
     return Context(
         client=client,
@@ -90,7 +91,7 @@ def context_of(client: Client, clock: Clock | None = None) -> Context:
 async def leading(
     world: World, *, engine: Engine | None = None, interceptors: Sequence[Interceptor] = ()
 ) -> AsyncIterator[None]:
-    """A controller-manager that runs until the end of the block, with interceptors around its calls."""
+    """Runs a controller-manager until the end of the block, with interceptors around its calls."""
     manager = ControllerManager(world.settings(), engine or world.engine, interceptors)
     running = asyncio.create_task(manager.run())
     try:
@@ -103,7 +104,7 @@ async def leading(
 
 class ManagedInstance:
     client: Client
-    """Of the global cluster; it belongs to the test that runs."""
+    """A client of the global cluster. Each test sets its own."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -121,31 +122,41 @@ class ManagedInstance:
         await self.client.patch(INSTANCE, self.name, {"spec": spec})
 
     async def get(self) -> Instance:
-        return await self.client.get(INSTANCE, self.name, as_type=Instance)
+        return await self.client.typed(Instance).get(INSTANCE, self.name)
 
     async def until(self, predicate: Predicate, *, timeout: float = PATIENCE) -> Instance:
-        """The instance as it is when `predicate` holds."""
-        deadline = time.monotonic() + timeout
-        while not predicate(found := await self.get()):
-            assert time.monotonic() < deadline, f"still not so after {timeout:g} s: {found.status}"
-            await asyncio.sleep(0.05)
-        return found
+        """Waits until `predicate` holds, and returns the instance as it is then. An instance that is gone fails it."""
+
+        async def as_wanted() -> NotYet | Instance:
+            try:
+                found = await self.get()
+            except NotFound:
+                pytest.fail(f"instance {self.name} is gone")
+            return found if predicate(found) else NotYet(found.status)
+
+        instance: Instance = await eventually(as_wanted, f"instance {self.name} as wanted", timeout=timeout)
+        return instance
 
     async def until_gone(self, *, timeout: float = PATIENCE) -> None:
-        with suppress(NotFound):
-            await self.until(lambda _: False, timeout=timeout)
+        async def gone() -> NotYet | bool:
+            try:
+                return NotYet((await self.get()).status)
+            except NotFound:
+                return True
+
+        await eventually(gone, f"the end of instance {self.name}", timeout=timeout)
 
     async def until_deletion_is_accepted(self, *, timeout: float = PATIENCE) -> None:
-        """The API server hears with a delay that a policy is gone."""
-        async with asyncio.timeout(timeout):
-            while True:
-                with suppress(Forbidden):
-                    await self.client.delete(INSTANCE, self.name)
-                    return
-                await asyncio.sleep(0.1)
+        """Repeats the deletion: the API server notices with a delay that a policy is gone."""
+
+        async def deleted() -> bool:
+            await self.client.delete(INSTANCE, self.name)
+            return True
+
+        await eventually(deleted, f"the deletion of instance {self.name} being accepted", timeout=timeout)
 
     async def remains(self) -> list[str]:
-        """What is left of an instance, anywhere."""
+        """Returns all files, processes and Secrets that are left of the instance."""
         home = self.world.plane.home
         files = [*home.planes.glob(f"*{self.uid}*"), *self.world.backups.glob(f"*{self.uid}*")]
         files += (home.root / "logs").glob(self.group)
@@ -154,7 +165,7 @@ class ManagedInstance:
         return [*map(str, files), *processes, *secrets]
 
     async def clear_away(self) -> None:
-        """Whatever the test did or did not get to."""
+        """Deletes the instance by its driver, also if the test failed halfway."""
         for step in await self.world.plane.driver.delete(self.uid):
             await step.run()
 
@@ -169,14 +180,14 @@ class ManagedInstance:
         return page.items
 
     async def inside(self) -> Client:
-        """A client of the instance, from the Secret that its status names."""
+        """Returns a client of the instance with the Secret that its status names."""
         reference = (await self.get()).status.credentials
         assert reference is not None
         secret = await self.client.get(kinds.SECRETS, reference.name, namespace=NAMESPACE)
         return Client(Connection.from_kubeconfig(base64.b64decode(secret["data"]["kubeconfig"])))
 
     async def write(self, mark: str) -> None:
-        """A mark in the data of the instance."""
+        """Writes a ConfigMap, so that a test can recognise this state of the data."""
         async with await self.inside() as client:
             await client.create(kinds.CONFIGMAPS, {"metadata": {"name": mark}}, namespace="default")
 
@@ -190,16 +201,15 @@ class ManagedInstance:
 async def steps_of(
     instance: ManagedInstance, *, of: Collection[Operation] = tuple(Operation)
 ) -> AsyncIterator[list[str]]:
-    """The steps that show in the status meanwhile, in their order: every revision of the object is seen."""
+    """Collects the steps in the status in their order, until the end of the block. It watches every revision."""
     found = await instance.get()
     steps: list[str] = []
 
     async def follow() -> None:
-        watch = instance.client.watch(
+        watch = instance.client.typed(Instance).watch(
             INSTANCE,
             resource_version=found.metadata.resource_version,
             field_selector=f"metadata.name={instance.name}",
-            as_type=Instance,
             bookmarks=False,
         )
         async with aclosing(watch) as events:
@@ -216,7 +226,7 @@ async def steps_of(
 
 
 def gives(kind: InstanceCondition, reason: InstanceReason) -> Predicate:
-    """That a condition has this reason, for the spec as it is now."""
+    """A predicate: a condition has this reason, for the present generation of the spec."""
 
     def holds(instance: Instance) -> bool:
         found = find_condition(instance.status.conditions, kind)
@@ -228,7 +238,7 @@ def gives(kind: InstanceCondition, reason: InstanceReason) -> Predicate:
 
 
 def settled(instance: Instance) -> bool:
-    """Nothing is being done, and the settings of the spec are in effect."""
+    """A predicate: no operation runs, and the settings of the spec are in effect."""
     return instance.status.operation is None and instance.status.observed_generation == instance.metadata.generation
 
 

@@ -1,4 +1,4 @@
-"""A Deployment and a policy that places it, as people send them."""
+"""Manifests of a Deployment and of the PropagationPolicy that places it."""
 
 import json
 from typing import Any
@@ -31,5 +31,5 @@ def policy(name: str, *, clusters: list[str]) -> dict[str, Any]:
 
 
 def in_yaml(obj: dict[str, Any]) -> str:
-    """Without the aliases that PyYAML makes of what is there twice."""
+    """Returns YAML without aliases, which PyYAML writes for a value that occurs twice."""
     return yaml.safe_dump(json.loads(json.dumps(obj)))

@@ -1,4 +1,4 @@
-"""Clusters that can join instances: real ones beside the shared plane, registered as container management does it."""
+"""Real clusters beside the shared plane that can join instances, registered as container management registers them."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ from support.waiting import eventually
 
 
 class MemberCluster:
-    """A cluster of a test's own, and how it is seen from the global cluster."""
+    """A cluster of a test's own, and its objects in the global cluster."""
 
     def __init__(self, plane: EmbeddedPlane, engine: Engine) -> None:
         self.uid = str(uuid.uuid4())
@@ -61,9 +61,9 @@ class MemberCluster:
         connection: Connection | None = None,
         **spec: Any,
     ) -> None:
-        """As a cluster of container management, by its own kubeconfig if no other is given."""
+        """Creates the Cluster and its credential: the administrator's connection, if no other is given."""
         name = name or self.name
-        await self.open(world, connection or self.connection, name=name)
+        await self.set_credential(world, connection or self.connection, name=name)
         await world.apply(
             CLUSTER,
             {
@@ -73,14 +73,14 @@ class MemberCluster:
             field_manager="tests",
         )
 
-    async def open(self, world: Client, connection: Connection, *, name: str = "") -> None:
-        """Its credential is this connection from now on."""
+    async def set_credential(self, world: Client, connection: Connection, *, name: str = "") -> None:
+        """Writes the Secret with the credential of the cluster."""
         kubeconfig = connection.to_kubeconfig(name="member").decode()
         secret = {"metadata": {"name": f"cluster-{name or self.name}"}, "stringData": {"kubeconfig": kubeconfig}}
         await world.apply(kinds.SECRETS, secret, field_manager="tests", namespace=NAMESPACE)
 
     async def another_credential(self) -> Connection:
-        """The token of an account made for it, which may do everything."""
+        """Creates a service account with every right, and returns a connection with its token."""
         name = f"test-{uuid.uuid4().hex[:8]}"
         async with self.client() as client:
             await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
@@ -97,7 +97,7 @@ class MemberCluster:
         )
 
     async def membership(self, world: Client, *, name: str = "") -> Membership:
-        return await world.get(MEMBERSHIP, name or self.name, as_type=Membership)
+        return await world.typed(Membership).get(MEMBERSHIP, name or self.name)
 
     async def until_joined(self, world: Client) -> None:
         async def ready() -> bool:
@@ -109,7 +109,7 @@ class MemberCluster:
 
 @contextmanager
 def member_cluster(plane: EmbeddedPlane, engine: Engine) -> Iterator[MemberCluster]:
-    """A running one, for a fixture."""
+    """Runs a member cluster, for a fixture."""
     member = MemberCluster(plane, engine)
     try:
         asyncio.run(member.start())

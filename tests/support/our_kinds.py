@@ -1,50 +1,41 @@
-"""Our kinds for tests against a real API server: installed, with objects that it accepts.
+"""Our kinds in a real API server, and objects of them that it accepts.
 
-The definitions stay installed; whoever needs them installs them again. Objects carry the name and label of their test.
+The definitions stay installed, and a test that needs them installs them again. Objects have the label of their test.
 """
 
-import asyncio
 import datetime as dt
 import secrets
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from kairship.kube import Client, Connection, Forbidden, NotFound, Object, Resource, TooManyRequests, kinds
+from kairship.kube import Client, Connection, Object, Resource, kinds
 from kairship.resources import (
     DEFINITIONS,
     Instance,
     InstanceStatus,
+    ObjectMeta,
     ReadyCount,
     Writer,
     admission_policies,
     crds,
-    status_patch,
 )
 from kairship.resources.instance_status import ClusterCount, Summary, Totals
-from support.waiting import PATIENCE
+from support.waiting import eventually
 
 NOON = dt.datetime(2025, 6, 1, 12, 0, 0, tzinfo=dt.UTC)
 SERVED = {
     each.kind: Resource.of(each.api_version, each.plural, kind=each.kind, namespaced=False) for each in DEFINITIONS
 }
-# Members before what they hold on to.
+# Memberships first: they keep their clusters and instances from being deleted.
 REMOVAL = ("Membership", "Cluster", "Instance", "Registration", "Product", "AccessBinding")
 
 
 class Kube(Protocol):
-    """What the session's `kube` fixture gives: the global cluster and its administrator."""
+    """The type of the session's fixture `kube`: the global cluster as its administrator."""
 
     @property
     def connection(self) -> Connection: ...
-
-
-async def until(holds: Callable[[], Awaitable[bool]], *, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not await holds():
-        assert time.monotonic() < deadline, f"{what} within {PATIENCE} s"
-        await asyncio.sleep(0.1)
 
 
 async def install(client: Client) -> None:
@@ -53,13 +44,10 @@ async def install(client: Client) -> None:
     for definition in DEFINITIONS:
 
         async def served(resource: Resource = SERVED[definition.kind]) -> bool:
-            try:
-                await client.list(resource, limit=1)
-            except (NotFound, TooManyRequests):  # not yet; or its storage is being set up
-                return False
+            await client.list(resource, limit=1)  # refused as long as the kind is unknown or its storage is set up
             return True
 
-        await until(served, what=f"{definition.name} served")
+        await eventually(served, f"{definition.name} being served")
     for policy in admission_policies():
         await client.apply_object(policy, field_manager="kairship")
 
@@ -71,7 +59,7 @@ async def conditions_of_crd(client: Client, name: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def own_objects(client: Client) -> AsyncIterator[str]:
-    """The beginning of the names of a test's objects, and the label that they all have; they go when it ends."""
+    """Yields the prefix of the names of a test's objects, which is also their label. Deletes them at the end."""
     own = f"t{secrets.token_hex(3)}"
     try:
         yield own
@@ -85,16 +73,13 @@ async def own_objects(client: Client) -> AsyncIterator[str]:
 
 
 async def delete_when_allowed(client: Client, resource: Resource, name: str) -> None:
-    """The API server learns that a membership is gone a moment later than we do."""
+    """Repeats the deletion: the API server notices with a delay that a membership is gone."""
 
-    async def gone() -> bool:
-        try:
-            await client.delete(resource, name, missing_ok=True)
-        except Forbidden:
-            return False
+    async def deleted() -> bool:
+        await client.delete(resource, name, missing_ok=True)
         return True
 
-    await until(gone, what=f"{name} may be deleted")
+    await eventually(deleted, f"the deletion of {name} being allowed")
 
 
 def labelled(own: str, kind: str, name: str, **content: Any) -> Object:
@@ -138,7 +123,7 @@ def binding(own: str, **spec: Any) -> Object:
 
 
 def samples(own: str) -> list[Object]:
-    """Objects that are fine: the least and the most that somebody writes."""
+    """Returns valid objects, from the smallest to the largest possible spec."""
     taint = {"key": "maintenance", "value": "soon", "effect": "NoSchedule"}
     return [
         instance(own),
@@ -188,13 +173,18 @@ def summary(*, total: int, ready: int) -> Summary:
     )
 
 
+def status_patch(read: Instance, status: InstanceStatus) -> dict[str, Any]:
+    """The fields of a status writer, with the version of the object that the writer has read."""
+    seen = ObjectMeta(name=read.name, uid=read.metadata.uid, resource_version=read.metadata.resource_version)
+    return {"apiVersion": read.api_version, "kind": read.kind, "metadata": seen, "status": status}
+
+
 async def write_status(client: Client, name: str, writer: Writer, status: InstanceStatus) -> Instance:
-    read = await client.get(SERVED["Instance"], name, as_type=Instance)
-    return await client.apply(
+    read = await client.typed(Instance).get(SERVED["Instance"], name)
+    return await client.typed(Instance).apply(
         SERVED["Instance"],
         status_patch(read, status),
         field_manager=writer,
         force=False,
         subresource="status",
-        as_type=Instance,
     )

@@ -1,4 +1,4 @@
-"""An API server and its etcd of a test's own, to be treated badly."""
+"""An API server with its etcd for one test, which may kill, stop and compact them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,13 +13,14 @@ from kairship.engine import Engine
 from kairship.kube import Client, Connection
 from kairship.supervisor import SupervisorClient, daemon
 from support.relay import Relay
+from support.waiting import PATIENCE, eventually
 
 _READY = 180
-"""Seconds. On a busy machine it takes a while."""
+"""Seconds. A start takes long on a busy machine."""
 
 
 class OwnCluster:
-    """An API server and its etcd, to be treated badly."""
+    """An API server with its etcd, under a supervisor of their own."""
 
     def __init__(self, root: Path, engine: Engine) -> None:
         self.supervisor = SupervisorClient(root)
@@ -39,7 +40,7 @@ class OwnCluster:
         await self.ensure()
 
     async def ensure(self) -> None:
-        """Write what is missing and run it; what reads a file that is new is restarted."""
+        """Writes missing certificates and runs both processes. A process with a new file is restarted."""
         await asyncio.to_thread(kubernetes.ensure_certificates, self.plane)
         await self.supervisor.put(
             kubernetes.etcd(self.plane, self._engine), kubernetes.kube_apiserver(self.plane, self._engine)
@@ -47,18 +48,21 @@ class OwnCluster:
         await self.supervisor.wait_ready(self.plane.group, timeout=_READY)
 
     async def kill(self) -> None:
-        """Kill the API server; its supervisor starts it again."""
+        """Kills the API server. Returns when its supervisor has started it again and it is ready."""
         name = self.plane.process("kube-apiserver")
         (status,) = await self.supervisor.status(name)
         assert status.pid is not None
         victim = psutil.Process(status.pid)
         victim.kill()
         await asyncio.to_thread(psutil.wait_procs, [victim], timeout=60)
-        async with asyncio.timeout(_READY), Client(self.connection, timeout=60) as client:
-            while True:
+        async with Client(self.connection, timeout=60) as client:
+
+            async def ready() -> bool:
                 await self.supervisor.wait_ready(name, timeout=_READY)
-                if await client.ready():
-                    return
+                # The server may refuse and reset connections for a moment.
+                return (await client.request("GET", "/readyz")).status == 200
+
+            await eventually(ready, "the API server being ready again", timeout=_READY)
 
     @asynccontextmanager
     async def stopped(self) -> AsyncIterator[None]:
@@ -78,12 +82,12 @@ class OwnCluster:
             *("compact", revision),
             stdout=asyncio.subprocess.DEVNULL,
         )
-        assert await asyncio.wait_for(etcdctl.wait(), 60) == 0
+        assert await asyncio.wait_for(etcdctl.wait(), PATIENCE) == 0
 
 
 @contextmanager
 def own_cluster(root: Path, engine: Engine) -> Iterator[OwnCluster]:
-    """A running one, for a fixture."""
+    """Runs a cluster, for a fixture."""
     cluster = OwnCluster(root, engine)
     try:
         asyncio.run(cluster.start())
@@ -94,7 +98,7 @@ def own_cluster(root: Path, engine: Engine) -> Iterator[OwnCluster]:
 
 @asynccontextmanager
 async def unreachable(relay: Relay) -> AsyncIterator[None]:
-    """Without it an API server that is told to stop would wait for its watches to end."""
+    """Cuts the connections through a relay. An API server with open watches would not stop before they end."""
     relay.refuse()
     relay.reset()
     yield

@@ -1,14 +1,13 @@
-"""A global cluster of one's own, beside the shared plane: for tests that run controllers.
+"""A global cluster of the test's own beside the shared plane, for tests that run controllers.
 
-The shared plane has a controller-manager itself. Two of them that do not know of each other must not look after the
-same instances, so whoever runs one in a test needs a cluster that nobody else looks at. It is run by the supervisor of
-the shared plane.
+The shared plane has a controller-manager. A second one without a common lease must not manage the same instances, so a
+test that runs one needs a global cluster of its own. The supervisor of the shared plane runs it.
 """
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from kairship import resources
@@ -18,18 +17,18 @@ from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
 from kairship.ghippo import rbac as ghippo
-from kairship.kube import Client, Connection, KubeError, kinds
+from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import resource_of
 from kairship.resources import NAMESPACE
 from kairship.supervisor import SupervisorClient
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 
 _MANAGER = "kairship-tests"
 
 
 @contextmanager
 def own_global(plane: EmbeddedPlane, engine: Engine) -> Iterator[Connection]:
-    """A running one, for a fixture, with our kinds in it."""
+    """Runs a global cluster with our kinds, for a fixture."""
     uid = str(uuid.uuid4())
     ports = asyncio.run(plane.supervisor.allocate_ports(uid, kubernetes.MEMBER_PORTS))
     own = ControlPlane(PlaneKind.MEMBER, f"global-{uid[:8]}", uid, plane.home.planes / uid, ports)
@@ -42,7 +41,7 @@ def own_global(plane: EmbeddedPlane, engine: Engine) -> Iterator[Connection]:
 
 async def _bring_up(own: ControlPlane, supervisor: SupervisorClient, engine: Engine) -> None:
     await asyncio.to_thread(kubernetes.ensure_certificates, own)
-    # Without a controller-manager: what the garbage collector would do is not to be relied on here.
+    # Without kube-controller-manager: our controllers must not depend on Kubernetes' garbage collector here.
     await supervisor.put(kubernetes.etcd(own, engine), kubernetes.kube_apiserver(own, engine))
     await supervisor.wait_ready(own.group, timeout=PATIENCE)
     async with Client(own.connection()) as client:
@@ -50,7 +49,7 @@ async def _bring_up(own: ControlPlane, supervisor: SupervisorClient, engine: Eng
 
 
 async def identity(admin: Connection, account: str = rbac.ACCOUNT) -> Connection:
-    """The same cluster as a process of the plane, by default the controller-manager, with its rights and no more."""
+    """Returns a connection as the service account of a process, by default the controller-manager."""
     request = {"spec": {"expirationSeconds": 3600}}
     async with Client(admin) as client:
         reply = await client.create(
@@ -63,19 +62,10 @@ async def _install(client: Client) -> None:
     await client.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
     for crd in resources.crds():
         await client.apply_object(crd, field_manager=_MANAGER)
-    async with asyncio.timeout(PATIENCE):
-        for definition in resources.DEFINITIONS:
-            await _until_it_works(partial(client.list, resource_of(definition)))
-        for policy in resources.admission_policies():
-            await _until_it_works(partial(client.apply_object, policy, field_manager=_MANAGER))
-        for manifest in (*rbac.manifests(), *apiserver.manifests(), *ghippo.manifests()):
-            await _until_it_works(partial(client.apply_object, manifest, field_manager=_MANAGER))
-
-
-async def _until_it_works(call: Callable[[], Awaitable[object]]) -> None:
-    """A kind that was just defined is refused in several ways before it is served."""
-    while True:
-        with suppress(KubeError):
-            await call()
-            return
-        await asyncio.sleep(0.1)
+    # Requests for a kind that was just defined fail in several ways before the kind is served.
+    for definition in resources.DEFINITIONS:
+        await eventually(partial(client.list, resource_of(definition)), f"{definition.name} being served")
+    manifests = (*rbac.manifests(), *apiserver.manifests(), *ghippo.manifests())
+    for manifest in (*resources.admission_policies(), *manifests):
+        apply = partial(client.apply_object, manifest, field_manager=_MANAGER)
+        await eventually(apply, f"{manifest['metadata']['name']} being accepted")

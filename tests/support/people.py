@@ -1,22 +1,20 @@
-"""People of a running plane: made, let in, bound and unbound through its API, as an administrator does it."""
+"""Users of a running plane. An administrator creates them, and binds and unbinds roles, through the API."""
 
-import asyncio
 import json
-import time
 import uuid
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kairship.kube import AlreadyExists, NotFound
+from kairship.kube import AlreadyExists
 from kairship.kube import Client as KubeClient
 from support.entrance import Client, Reply
 from support.our_kinds import SERVED
+from support.waiting import eventually
 
 GHIPPO = "/apis/ghippo.io/v1alpha1"
 WITHIN = 5.0
-"""Seconds in which a right that was given or taken must have its effect."""
+"""Seconds within which a binding, and the end of one, must have its effect."""
 
 _FIRST, PASSWORD = "the first password of a test", "a password of a person in a test"
 
@@ -44,7 +42,7 @@ class People:
         return reply.json
 
     async def person(self, name: str) -> Person:
-        """Signed in, with nothing that they may do."""
+        """Creates a user without any role, signed in."""
         full = f"{self.own}-{name}"
         made = await self.do("POST", "users", {"name": full, "password": _FIRST})
         self._users.append(made["id"])
@@ -67,7 +65,7 @@ class People:
         return str(made["id"])
 
     async def bind(self, who: Person | str, role: str, *, instance: str = "", namespace: str = "") -> str:
-        """The identifier of the binding. A group is named by its id."""
+        """Binds a role to a person, or to the group with this id. Returns the identifier of the binding."""
         subject = {"kind": "GROUP", "id": who} if isinstance(who, str) else {"kind": "USER", "id": who.id}
         target = {"kind": "RESOURCE", "instance": instance, "namespace": namespace}
         body = {"subject": subject, "role": role, "target": target if instance else {"kind": "PLATFORM"}}
@@ -82,31 +80,19 @@ class People:
 
 
 async def register(global_cluster: KubeClient, instance: str) -> None:
-    """Until global management knows an instance, no role can be bound on it."""
+    """Registers an instance with global management, so that roles can be bound on it."""
     found = await global_cluster.get(SERVED["Instance"], instance)
     name = f"kairship.instance.{instance}"
     spec = {"product": "kairship", "resourceType": "instance", "resource": instance, "uid": found["metadata"]["uid"]}
     with suppress(AlreadyExists):
         await global_cluster.create(SERVED["Registration"], {"metadata": {"name": name}, "spec": spec})
 
-    async def known() -> bool:
-        try:
-            status = (await global_cluster.get(SERVED["Registration"], name)).get("status") or {}
-        except NotFound:
-            return False
+    async def registered() -> bool:
+        status = (await global_cluster.get(SERVED["Registration"], name)).get("status") or {}
         return any(each["type"] == "Registered" and each["status"] == "True" for each in status.get("conditions", ()))
 
-    await within(known, seconds=60)
+    await eventually(registered, f"the registration of {instance}")
 
 
-async def within(holds: Callable[[], Awaitable[bool]], *, seconds: float = WITHIN) -> float:
-    """How many seconds it took."""
-    began = time.monotonic()
-    while not await holds():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s"
-        await asyncio.sleep(0.02)
-    return time.monotonic() - began
-
-
-def told(reply: Reply) -> str:
+def message_of(reply: Reply) -> str:
     return str(json.loads(reply.body)["message"])

@@ -1,4 +1,4 @@
-"""Debian's PostgreSQL, started by whoever needs it, on a socket of its own and gone afterwards."""
+"""Debian's PostgreSQL. Each test session that needs it runs a server of its own on a Unix socket."""
 
 import contextlib
 import os
@@ -25,14 +25,14 @@ _SETTINGS = {
 
 
 def empty(url: str, tables: Iterable[str]) -> None:
-    """Far faster than a database for each test."""
+    """Empties tables, which is far faster than a new database for each test."""
     names = sql.SQL(", ").join(sql.Identifier(table) for table in tables)
     with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
         connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))
 
 
 def new_database(url: str) -> str:
-    """The address of another database, empty, of the same server."""
+    """Creates an empty database on the same server, and returns its URL."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -40,7 +40,7 @@ def new_database(url: str) -> str:
 
 
 def programs() -> Path:
-    """Where initdb and pg_ctl are. Debian keeps them off the path, by version."""
+    """Returns the folder of initdb and pg_ctl. Debian keeps them in a folder for each version, outside PATH."""
     found = shutil.which("initdb")
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if versions:
@@ -52,7 +52,7 @@ def programs() -> Path:
 
 @contextlib.contextmanager
 def running() -> Iterator[str]:
-    """The address of an empty database."""
+    """Runs a server, and yields the URL of an empty database."""
     # Not below pytest's own directory: the path of a socket has at most 107 characters.
     directory = Path(tempfile.mkdtemp(prefix="kairship-pg-"))
     owner = _owner()
@@ -73,7 +73,7 @@ def running() -> Iterator[str]:
 
 
 def _owner() -> tuple[int, int] | None:
-    """PostgreSQL refuses to run as root; then it runs as the user that its package made, or as nobody."""
+    """The user and group for the server if the tests run as root, which PostgreSQL refuses."""
     if os.getuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -92,7 +92,7 @@ def _run(owner: tuple[int, int] | None, program: str, *arguments: str | Path) ->
         extra_groups=[] if owner else None,
         cwd="/",
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # the server keeps what it inherits: a pipe would never end
+        stdout=subprocess.DEVNULL,  # the server inherits it, so a pipe would never end
         stderr=subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE,
         timeout=60,
         check=False,

@@ -1,9 +1,13 @@
 """A TCP relay in front of a real server, which lets tests break the network in chosen ways.
 
-It passes bytes in both directions without looking into them, TLS included. `hold` stops passing what the server sends
-(the connection stays up, as behind a proxy that hangs), `forget` makes open connections dead without a word to anybody,
-as a firewall does that forgets them, `reset` breaks every open connection, `refuse` closes the door for
-new ones, `cut_after` breaks a connection in the middle of what the server sends. `heal` ends all of it.
+It passes bytes in both directions without interpreting them, so TLS works through it.
+
+    hold        withholds what the server sends; connections stay open, as behind a proxy that hangs
+    forget      drops all packets of open connections, as a firewall that has forgotten them
+    reset       resets every open connection
+    refuse      refuses new connections
+    cut_after   resets connections after so many more bytes of the server
+    heal        ends all of it
 """
 
 import asyncio
@@ -46,26 +50,26 @@ class Relay:
         await self.wait_for_connections(0)
 
     def hold(self) -> None:
-        """From now on nothing from the server arrives, and nothing is closed."""
+        """Withholds what the server sends. Connections stay open."""
         self._flowing.clear()
 
     def forget(self) -> None:
-        """Open connections are dead from now on, without a word to anybody. New ones are not."""
+        """Drops all packets of the open connections. New connections work."""
         for writer in self._clients:
             self._forgotten.add(writer)
             _drop_all(writer.get_extra_info("socket"))
 
     def cut_after(self, size: int) -> None:
-        """`size` more bytes from the server arrive, over all connections together; whatever carries more is reset."""
+        """Passes `size` more bytes of the server, over all connections together, and resets the connection then."""
         self._budget = size
 
     def reset(self) -> None:
-        """Breaks every open connection as a crashed peer would."""
+        """Resets every open connection, as a crashed peer does."""
         for writer in self._clients:
             _reset(writer)
 
     def refuse(self) -> None:
-        """No new connections."""
+        """Refuses new connections."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -78,7 +82,7 @@ class Relay:
             await self.start()
 
     async def wait_for_connections(self, count: int, *, timeout: float = 90.0) -> None:
-        """Until exactly `count` connections are open."""
+        """Waits until exactly `count` connections are open."""
         async with asyncio.timeout(timeout), self._changed:
             await self._changed.wait_for(lambda: len(self._clients) == count)
 
@@ -90,7 +94,7 @@ class Relay:
         try:
             await self._link(reader, writer)
         except OSError:
-            pass  # one of the two sides is gone, and with it the link
+            pass  # one of the two sides has closed its connection
         finally:
             await _abort(writer)
             async with self._changed:
@@ -103,7 +107,7 @@ class Relay:
         up = asyncio.create_task(_pump(reader, upstream_writer))
         down = asyncio.create_task(self._pump_down(upstream_reader, writer))
         try:
-            # HTTP connections are closed as a whole: the first end is the end.
+            # HTTP connections have no half-closed state: when one direction ends, both do.
             done, _ = await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
             for finished in done:
                 finished.result()
@@ -130,7 +134,7 @@ class Relay:
 
 @asynccontextmanager
 async def relay_to(host: str, port: int) -> AsyncIterator[Relay]:
-    """A relay to one server, for the length of a test."""
+    """Runs a relay to a server."""
     relay = Relay(host, port)
     await relay.start()
     try:
@@ -160,6 +164,6 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 def _drop_all(sock: socket.socket) -> None:
-    """A packet filter of one instruction, so that not even the kernel answers any more."""
+    """Attaches a packet filter that drops everything, so that not even the kernel answers."""
     instruction = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0))  # BPF_RET | BPF_K: keep 0 bytes
     sock.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("@HP", 1, ctypes.addressof(instruction)))

@@ -1,10 +1,10 @@
-"""Controller-managers as processes of their own, which contend for a lease."""
+"""Controller-managers as processes of their own, which compete for a lease."""
 
 import asyncio
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -12,7 +12,8 @@ import msgspec
 
 from support import mortal_controller_manager
 from support.managed import World
-from support.waiting import PATIENCE
+from support.not_yet import NotYet
+from support.waiting import eventually
 
 
 class Replica:
@@ -20,7 +21,7 @@ class Replica:
         self.process = process
         self._port = port
 
-    async def says(self, path: str) -> tuple[int, str]:
+    async def get(self, path: str) -> tuple[int, str]:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
             session.get(f"http://127.0.0.1:{self._port}{path}") as reply,
@@ -28,13 +29,16 @@ class Replica:
             return reply.status, await reply.text()
 
     async def until_ready_as(self, word: str) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                with suppress(aiohttp.ClientError):
-                    status, text = await self.says("/readyz")
-                    if status == 200 and text.startswith(word):
-                        return
-                await asyncio.sleep(0.05)
+        """Waits until the replica is ready, as the leader or as a standby: `word` begins the answer of /readyz."""
+
+        async def ready() -> NotYet | bool:
+            try:
+                status, text = await self.get("/readyz")
+            except aiohttp.ClientError as error:
+                return NotYet(error)
+            return (status == 200 and text.startswith(word)) or NotYet(f"{status} {text}")
+
+        await eventually(ready, f"a replica that is ready as {word}")
 
 
 @asynccontextmanager

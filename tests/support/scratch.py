@@ -1,7 +1,7 @@
-"""Where a test run keeps its files: in memory where there is enough of it.
+"""The temporary folder of a test run: in memory if there is enough of it.
 
-A run has dozens of etcds and databases, and each of them waits for the disk at every write. On a machine whose disk is
-busy with something else these waits become seconds, leases run out, and tests tell about the disk instead of the code.
+A run has dozens of etcds and databases, and each of them waits for the disk at every write. On a machine with a busy
+disk these waits become seconds, leases run out, and tests fail because of the disk instead of the code.
 """
 
 import os
@@ -13,11 +13,11 @@ import psutil
 
 MEMORY = Path("/dev/shm")
 NEEDED = 12 << 30
-"""A whole run uses less than half of it."""
+"""Bytes. A run uses less than half of them."""
 
 
 def prefer_memory() -> None:
-    """In the process that starts the run, before anything asks for a temporary folder. Workers inherit it."""
+    """Sets TMPDIR. The process that starts the run calls this before it uses a temporary folder; workers inherit it."""
     if "TMPDIR" in os.environ or not MEMORY.is_dir():
         return
     free = min(shutil.disk_usage(MEMORY).free, psutil.virtual_memory().available)

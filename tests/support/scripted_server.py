@@ -1,7 +1,7 @@
-"""A server that answers with prepared bytes, broken ones included. Nothing of HTTP is corrected on the way.
+"""A server that answers with prepared bytes, which may be invalid HTTP.
 
-Every request takes the next reply of the script, whichever connection it comes on. A request beyond the script is
-answered by closing the connection, and counted: `requests` holds what arrived, in order.
+Every request takes the next reply of the script, on whichever connection it comes. After the script has ended, a
+request only closes its connection. `requests` has all requests in their order.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def reply(
     cut: int | None = None,
     then: Then = "keep",
 ) -> Reply:
-    """A reply with a length; `cut` sends only that many bytes of the body."""
+    """Returns a reply with a length; `cut` sends only that many bytes of the body."""
     content = body if isinstance(body, bytes) else msgspec.json.encode(body)
     lines = [f"HTTP/1.1 {status} Scripted", f"Content-Length: {len(content)}"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
@@ -53,16 +53,16 @@ def reply(
 
 
 def chunked(*chunks: bytes, end: bool = True, then: Then = "keep") -> Reply:
-    """A reply without a length, as a watch is: `end` says whether the body is brought to its proper end."""
+    """Returns a reply without a length, as a watch has; `end` decides whether the body is terminated."""
     body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
     return Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + (b"0\r\n\r\n" if end else b""), then)
 
 
 @dataclass
 class ScriptedServer:
-    """The running server. `connections` counts those ever accepted, `open` those that still are.
+    """The running server. `connections` counts all accepted connections, `open` those that are open now.
 
-    `asked` is set by the first request, `all_closed` while no connection is open that once was.
+    The first request sets `asked`. `all_closed` is set when the last open connection is closed.
     """
 
     script: deque[Reply]
@@ -93,7 +93,7 @@ class ScriptedServer:
                 if prepared.then != "keep":
                     break
         except (ConnectionError, ssl.SSLError):
-            pass  # the client left, which is what some tests are about
+            pass  # the client has disconnected, which some tests do on purpose
         finally:
             writer.transport.abort()
             with suppress(ConnectionError, ssl.SSLError):

@@ -8,7 +8,7 @@ processes makes instances or planes of their own.
 import asyncio
 import fcntl
 import os
-import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -22,15 +22,17 @@ from kairship.engine import Engine
 from kairship.kpanda import rbac
 from kairship.kube import Client, Connection
 from kairship.resources import NAMESPACE
-from kairship.supervisor import daemon
+from support import reaper
+from support.reaper import LOCATION
 
-LOCATION = "KAIRSHIP_TEST_PLANE"
 # A kube-apiserver takes seven inotify instances for its certificates, and a run has a dozen of them; many systems
 # allow 128 per user.
 INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_NEEDED = 512
 MEMBERS = demo.MEMBERS[:2]
 QUIET = "quiet"
+
+_reaper: subprocess.Popen[bytes] | None = None
 
 
 class Silent:
@@ -44,7 +46,7 @@ class Silent:
 
 
 def prepare() -> None:
-    """In the process that starts the run: decide where the plane will be. Workers inherit it."""
+    """Called by the process that starts the run: decides where the plane will be, which its workers inherit."""
     if int(INOTIFY_LIMIT.read_text()) < INOTIFY_NEEDED:
         try:
             INOTIFY_LIMIT.write_text(str(INOTIFY_NEEDED))
@@ -53,13 +55,17 @@ def prepare() -> None:
                 f"the tests need more inotify instances: sysctl fs.inotify.max_user_instances={INOTIFY_NEEDED}", 2
             )
     os.environ[LOCATION] = tempfile.mkdtemp(prefix="kairship-tests-")
+    global _reaper
+    _reaper = reaper.start(_root())
 
 
 def discard() -> None:
-    """In the same process, at the end."""
-    root = Path(os.environ.pop(LOCATION))
-    asyncio.run(daemon.stop(root / "plane"))
-    shutil.rmtree(root, ignore_errors=True)
+    """Called by the process that started the run, at its end. Returns when nothing of the run is left."""
+    assert _reaper is not None
+    assert _reaper.stdin is not None
+    _reaper.stdin.close()
+    _reaper.wait()
+    del os.environ[LOCATION]
 
 
 def bring_up(engine: Engine) -> EmbeddedPlane:

@@ -1,6 +1,6 @@
-"""Global management and an entrance in front of it, as processes of their own in a cluster of one's own.
+"""Global management and an entrance in front of it, as processes of their own in a global cluster of the test's own.
 
-No instances and no controllers: for tests about who calls, what they may, and what is left of it when something dies.
+There are no instances and no controllers. Tests use it for authentication, authorisation and audit, also under kills.
 """
 
 import base64
@@ -17,9 +17,10 @@ from kairship.resources import NAMESPACE, binding_webhook
 from support.certificates import Authority
 from support.entrance import Client as Caller
 from support.entrance import Reply
-from support.entrance_process import EntranceProcess, entrance_process, eventually
+from support.entrance_process import EntranceProcess, entrance_process
 from support.ghippo_process import GhippoProcess, ghippo_process
 from support.relay import Relay, relay_to
+from support.waiting import eventually
 
 BASE = "/apis/ghippo.io/v1alpha1"
 
@@ -29,17 +30,17 @@ class SmallPlane:
     ghippo: GhippoProcess
     entrance: EntranceProcess
     admin: Caller
-    """Both ways in, with the first access token of the administrator."""
+    """A client for REST and gRPC with the first access token of the administrator."""
     deliveries: Relay
-    """On the way of bindings from global management to the entrance."""
+    """The relay through which global management delivers bindings to the entrance."""
 
     async def ask(self, verb: str, path: str, body: Any = None, *, token: str | None = None) -> Reply:
-        """Of global management, as the administrator or with another token."""
+        """Sends a request to global management, as the administrator or with another token."""
         client = self.admin if token is None else self.admin.named(token)
         return await client.request(verb, f"{BASE}{path}", body)
 
     async def get(self, verb: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
-        """What it answers, if that is a success."""
+        """Returns the content of the reply. The request must succeed."""
         reply = await self.ask(verb, path, body, token=token)
         assert reply.status == 200, reply.body
         return reply.json
@@ -47,7 +48,7 @@ class SmallPlane:
 
 @asynccontextmanager
 async def small_plane(connection: Connection, folder: Path) -> AsyncIterator[SmallPlane]:
-    """Serving, when it is entered, with an administrator who may do everything."""
+    """Runs both processes. When the block begins they serve, and the administrator has all rights."""
     await _make_webhook_secret(connection)
     port = _free_port()
     authority = Authority()
@@ -55,7 +56,7 @@ async def small_plane(connection: Connection, folder: Path) -> AsyncIterator[Sma
     async with (
         relay_to("127.0.0.1", port) as deliveries,
         ghippo_process(connection, folder / "ghippo", more=_webhook(deliveries, folder / "entrance.crt")) as ghippo,
-        entrance_process(connection, folder, ghippo=ghippo.reached, port=port, authority=authority) as running,
+        entrance_process(connection, folder, ghippo=ghippo.endpoint, port=port, authority=authority) as running,
         running.client() as client,
     ):
         plane = SmallPlane(ghippo, running, client, deliveries)
@@ -63,7 +64,7 @@ async def small_plane(connection: Connection, folder: Path) -> AsyncIterator[Sma
         async def is_administrator() -> bool:
             return (await plane.ask("GET", "/users")).status == 200
 
-        await eventually(is_administrator)
+        await eventually(is_administrator, "the administrator having their rights")
         yield plane
 
 

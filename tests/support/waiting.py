@@ -1,18 +1,54 @@
-"""Waiting for what must come about, with a deadline."""
+"""Waiting for a condition, with a deadline. Tests never wait for time itself."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
 
-from kairship.instances.drivers.waiting import until
+import pytest
+
+from kairship.kube import KubeError
 
 PATIENCE = 180.0
-"""For anything that must come about, on a machine that is slow and has other things to do. It costs nothing when all is
-well. A promise about time is asserted beside it, from the moment at which its time begins."""
+"""Seconds for anything that must come about, on a slow machine that is busy with other things. A generous limit costs
+nothing when all is well. A promise about time is asserted apart, from the moment at which the promise begins."""
+_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.05, 0.25
+_SHARE_OF_WAITING = 0.05
+"""The interval grows with the wait: whoever has waited for long loses little, and the machine is left to the work."""
+_LAST_ANSWER = 30.0
+"""Seconds beyond the deadline for an answer that is on its way. A condition that hangs does not hang the whole run."""
 
 
-async def eventually(predicate: Callable[[], Awaitable[object]], what: str, *, timeout: float = PATIENCE) -> None:
-    """Until it holds; refusals of a server count as not yet."""
+async def eventually(condition: Callable[[], Any], what: str = "", *, timeout: float = PATIENCE) -> Any:
+    """Asks until `condition`, a function or a coroutine function, returns something true, and returns that.
 
-    async def check() -> str | None:
-        return None if await predicate() else "not yet"
+    A refusal by an API server counts as "not yet". Fails the test after `timeout` seconds with the last answer.
+    """
+    began = time.monotonic()
+    deadline = began + timeout
+    while True:
+        limit = asyncio.timeout(deadline - time.monotonic() + _LAST_ANSWER)
+        try:
+            answer = condition()
+            if inspect.isawaitable(answer):
+                async with limit:
+                    answer = await answer
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            pytest.fail(f"{_name(condition, what)}: no answer within {timeout:g} s")
+        except KubeError as error:
+            answer, last = None, f"{type(error).__name__}: {error}"
+        else:
+            last = repr(answer)
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            pytest.fail(f"{_name(condition, what)}: not within {timeout:g} s; the last answer was {last}")
+        waited = time.monotonic() - began
+        await asyncio.sleep(min(_LONGEST_INTERVAL, max(_SHORTEST_INTERVAL, waited * _SHARE_OF_WAITING)))
 
-    await until(check, what=what, timeout=timeout)
+
+def _name(condition: Callable[[], Any], what: str) -> str:
+    return what or getattr(condition, "__qualname__", repr(condition))

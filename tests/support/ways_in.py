@@ -1,4 +1,4 @@
-"""Every way in that somebody has: REST, gRPC, and kubectl on an instance and on a member of it."""
+"""The ways in which a person reaches an instance: REST, gRPC, and kubectl on the instance and on a member of it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class WaysIn:
     on_member: Kubectl
 
     async def answers(self, namespace: str) -> Mapping[str, bool | None]:
-        """By way: whether it leads into a namespace; None if that cannot be told at the moment."""
+        """Returns for each way whether it allows access to a namespace, or None if there is no answer at present."""
         ways: Mapping[str, Callable[[str], Awaitable[bool | None]]] = {
             "REST": self._by_rest,
             "gRPC": self._by_grpc,

@@ -1,56 +1,67 @@
-"""Who may do what: the permission table and the authoriser.
+"""Rights: who may do what on the platform, on an instance and in a namespace.
 
-    table        every permission: the least role that has it, its RBAC rules, its words in the catalogue
-    proxy        the permission that a request of Kubernetes itself needs
-    Authoriser   decides from memory; `Gate` applies it to methods of the API, `Feed` keeps it up to date
-    Caller       who asks: a user with groups, and perhaps a token that is for less
-    Identities   who there is: users, groups, access tokens, keys of session tokens (`session_tokens`)
-    delivery     how bindings come from global management, signed; `BindingStore` keeps them as custom resources
+    catalogue        every permission: the least role that has it, its RBAC rules, its description; and the permission
+                     that a request to a Kubernetes API needs
+    bindings, scopes, callers
+                     what a binding grants, where it grants it, and the caller whose rights are asked for
+    grant_index      everything that bindings grant, indexed for lookups
+    authoriser       `Authoriser` answers from memory; its answers are in `decisions`
+    informer         `AccessInformer` keeps the authoriser up to date from the global cluster
+    freshness        whether the data in memory is recent enough to decide with
+    identities       users, groups, access tokens and the keys of session tokens (`session_tokens`), in memory
+    delivery         the signed webhook protocol by which bindings arrive from global management; `BindingStore`
+                     stores them as custom resources
+    rights_service   the API service Rights, which explains decisions
 
-Everything runs in one event loop. Nothing but the feed does input or output.
+Everything runs in one event loop. Only the informer and `BindingStore` do I/O, both with the global cluster's API
+server; everything else answers from memory without awaiting.
 """
 
 from kairship.access.authoriser import Authoriser, KnownInstances
 from kairship.access.bindings import Binding
 from kairship.access.callers import Caller
-from kairship.access.catalogue import products
-from kairship.access.decisions import Explanation, Extent, Verdict
-from kairship.access.feed import Feed
+from kairship.access.catalogue.attributes import (
+    AnyRight,
+    Attributes,
+    permission_for,
+    permission_for_non_resource_path,
+    permission_to_search,
+)
+from kairship.access.catalogue.products import products
+from kairship.access.catalogue.roles import Role
+from kairship.access.catalogue.rules import Rule
+from kairship.access.catalogue.table import Permission, permissions, permissions_of
+from kairship.access.decisions import Decision, Explanation, RbacScope
+from kairship.access.delivery.binding_store import BindingStore
 from kairship.access.freshness import Freshness
-from kairship.access.gate import Gate
-from kairship.access.holdings import Holdings
-from kairship.access.identities import Ended, Identities, Identity, Token
-from kairship.access.proxy import Attributes, Everyone, permission_for, permission_for_path, permission_to_find
-from kairship.access.roles import Role
-from kairship.access.rules import Rule
-from kairship.access.storing import BindingStore
-from kairship.access.table import Permission, permissions, permissions_of
+from kairship.access.grant_index import GrantIndex
+from kairship.access.identities import Identities, Identity, Revocation, Token
+from kairship.access.informer import AccessInformer
 
 __all__ = [
+    "AccessInformer",
+    "AnyRight",
     "Attributes",
     "Authoriser",
     "Binding",
     "BindingStore",
     "Caller",
-    "Ended",
-    "Everyone",
+    "Decision",
     "Explanation",
-    "Extent",
-    "Feed",
     "Freshness",
-    "Gate",
-    "Holdings",
+    "GrantIndex",
     "Identities",
     "Identity",
     "KnownInstances",
     "Permission",
+    "RbacScope",
+    "Revocation",
     "Role",
     "Rule",
     "Token",
-    "Verdict",
     "permission_for",
-    "permission_for_path",
-    "permission_to_find",
+    "permission_for_non_resource_path",
+    "permission_to_search",
     "permissions",
     "permissions_of",
     "products",

@@ -1,45 +1,39 @@
-"""The authoriser: whether a caller may do something, answered from memory.
+"""The authoriser: decides from memory whether a caller may do something.
 
-Default deny: what no binding grants is refused, and so is a permission that the table does not have. Nothing here waits
-or calls anybody; a question is a few lookups, at any number of bindings.
+Default deny: what no binding grants is refused, and so is a permission that the table does not have. Nothing here
+awaits or does I/O; a decision is a few lookups, at any number of bindings.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
 
-from kairship.access import namespaces, places
+from kairship.access import scopes
 from kairship.access.callers import Caller
-from kairship.access.decisions import Explanation, Extent, Verdict
+from kairship.access.catalogue.attributes import (
+    MEMBER_PROXY_PERMISSION,
+    AnyRight,
+    Attributes,
+    permission_for,
+    permission_for_non_resource_path,
+)
+from kairship.access.catalogue.kinds import KARMADA
+from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION, is_reserved
+from kairship.access.catalogue.table import permissions
+from kairship.access.decisions import Decision, Explanation, RbacScope
 from kairship.access.freshness import Freshness
-from kairship.access.holdings import Holdings
-from kairship.access.kinds import KARMADA
-from kairship.access.places import PLATFORM, Place
-from kairship.access.proxy import TO_MEMBERS, Attributes, Everyone, permission_for, permission_for_path
-from kairship.access.table import permissions
-from kairship.resources import Reach
+from kairship.access.grant_index import GrantIndex
+from kairship.access.scopes import PLATFORM, GrantScope
+from kairship.resources import Coverage
 
-_ON_PLATFORM: tuple[Place, ...] = (PLATFORM,)
+_ON_PLATFORM: tuple[GrantScope, ...] = (PLATFORM,)
 _TABLE = permissions()
 
 
-class Instances(Protocol):
-    """Which instances there are."""
-
-    @property
-    def version(self) -> int:
-        """Counts the changes."""
-        ...
-
-    def uid(self, name: str) -> str | None: ...
-
-    def name(self, uid: str) -> str | None: ...
-
-
 class KnownInstances:
-    """A directory of instances that somebody fills."""
+    """The names and UIDs of the present instances. The informer keeps it up to date."""
 
     def __init__(self, uids: Mapping[str, str] | None = None) -> None:
         self.version = 0
+        """Grows with every change."""
         self._uids: dict[str, str] = {}
         self._names: dict[str, str] = {}
         for name, uid in (uids or {}).items():
@@ -65,191 +59,198 @@ class KnownInstances:
 
 
 class Authoriser:
-    def __init__(self, holdings: Holdings, instances: Instances, freshness: Freshness) -> None:
-        self._holdings = holdings
+    def __init__(self, grants: GrantIndex, instances: KnownInstances, freshness: Freshness) -> None:
+        self._grants = grants
         self._instances = instances
         self._freshness = freshness
 
     @property
     def version(self) -> int:
-        """Another one when anything has changed that decisions rest on, except `is_certain`."""
-        return self._holdings.version + self._instances.version
+        """Changes with everything that decisions depend on, except `is_current`."""
+        return self._grants.version + self._instances.version
 
     @property
-    def is_certain(self) -> bool:
-        """Whether bindings are current enough to decide about everything."""
-        return self._freshness.trusts(delicate=True)
+    def is_current(self) -> bool:
+        """Whether bindings are current enough to decide about every permission, delicate ones included."""
+        return self._freshness.suffices(delicate=True)
 
-    def on_platform(self, caller: Caller, permission: str) -> Verdict:
+    def is_current_for(self, permission: str) -> bool:
+        """Whether bindings are current enough to decide about this permission."""
+        defined = _TABLE.get(permission)
+        return self._freshness.suffices(delicate=defined is not None and defined.delicate)
+
+    def on_platform(self, caller: Caller, permission: str) -> Decision:
         return self._decide(caller, permission, _ON_PLATFORM)
 
-    def on_self(self, caller: Caller, permission: str) -> Verdict:
-        """What everybody has who is signed in. A token may be for less."""
+    def on_self(self, caller: Caller, permission: str) -> Decision:
+        """Whether the caller may use a permission that every signed-in user has. A token may be limited to others."""
         defined = _TABLE.get(permission)
         own = defined is not None and defined.role is None and self._within_token(caller, permission)
-        return Verdict.ALLOWED if own else Verdict.FORBIDDEN
+        return Decision.ALLOWED if own else Decision.FORBIDDEN
 
-    def somewhere(self, caller: Caller, permission: str) -> Verdict:
-        """For lists over the platform, which show what is within reach, be it nothing."""
+    def on_filtered_list(self, caller: Caller, permission: str) -> Decision:
+        """Whether the caller may list over the platform. Such a list shows only what the caller may see, or nothing."""
         within = permission in _TABLE and self._within_token(caller, permission)
-        return self._trusting(permission, Verdict.ALLOWED if within else Verdict.FORBIDDEN)
+        return self._unless_stale(permission, Decision.ALLOWED if within else Decision.FORBIDDEN)
 
-    def on_part_of_instance(self, caller: Caller, permission: str, instance: str) -> Verdict:
-        """For lists over an instance: it is enough to hold the permission on one namespace of it."""
-        verdict = self.on_instance(caller, permission, instance)
-        if verdict is Verdict.FORBIDDEN and self.reach(caller, permission).includes(instance):
-            return Verdict.ALLOWED
-        return verdict
+    def on_part_of_instance(self, caller: Caller, permission: str, instance: str) -> Decision:
+        """Whether the caller may list over an instance: the permission on one of its namespaces is enough."""
+        decision = self.on_instance(caller, permission, instance)
+        if decision is Decision.FORBIDDEN and self.coverage(caller, permission).includes(instance):
+            return Decision.ALLOWED
+        return decision
 
-    def on_workspace(self, caller: Caller, permission: str, workspace: str) -> Verdict:
-        held = (PLATFORM, places.workspace(workspace))
-        verdict = self._decide(caller, permission, held)
-        if verdict is Verdict.FORBIDDEN and not self._holdings.grants(caller, "ghippo.workspaces.get", held):
-            return Verdict.HIDDEN
-        return verdict
+    def on_workspace(self, caller: Caller, permission: str, workspace: str) -> Decision:
+        held = (PLATFORM, scopes.workspace(workspace))
+        decision = self._decide(caller, permission, held)
+        if decision is Decision.FORBIDDEN and not self._grants.grants(caller, "ghippo.workspaces.get", held):
+            return Decision.HIDDEN
+        return decision
 
-    def on_instance(self, caller: Caller, permission: str, instance: str, namespace: str | None = None) -> Verdict:
-        """On an instance, or on one namespace of it.
+    def on_instance(self, caller: Caller, permission: str, instance: str, namespace: str | None = None) -> Decision:
+        """Whether the caller may use the permission on an instance, or on one namespace of it.
 
-        One that is not known here may have been made a moment ago: whoever has the right on the whole platform is
-        not told otherwise by somebody who only heard less.
+        An instance that is not known here may have been created a moment ago, so a right on the whole platform counts
+        for it too.
         """
         uid = self._instances.uid(instance)
-        # What Karmada keeps for itself is nobody's by a right on a namespace.
-        reserved = namespace is not None and namespaces.is_reserved(namespace)
-        verdict = self._decide(caller, permission, _places(uid, None if reserved else namespace))
-        if verdict is Verdict.FORBIDDEN and (uid is None or not self._sees(caller, uid)):
-            return Verdict.HIDDEN
-        if verdict is Verdict.ALLOWED and reserved:
-            return self._decide(caller, namespaces.NEEDED, _places(uid, None))
-        return verdict
+        # A right on a namespace never opens the namespaces that Karmada keeps for itself.
+        reserved = namespace is not None and is_reserved(namespace)
+        decision = self._decide(caller, permission, _enclosing_scopes(uid, None if reserved else namespace))
+        if decision is Decision.FORBIDDEN and (uid is None or not self._sees(caller, uid)):
+            return Decision.HIDDEN
+        if decision is Decision.ALLOWED and reserved:
+            return self._decide(caller, SYSTEM_NAMESPACES_PERMISSION, _enclosing_scopes(uid, None))
+        return decision
 
-    def sees_instance(self, caller: Caller, instance: str) -> Verdict:
-        """Whether the caller has any right on it, which is enough to know of it."""
+    def sees_instance(self, caller: Caller, instance: str) -> Decision:
+        """Whether the caller may know of the instance: any right on it is enough."""
         uid = self._instances.uid(instance)
         if uid is None or not self._sees(caller, uid):
-            return self._trusting("", Verdict.HIDDEN)
-        return self._trusting("", Verdict.ALLOWED)
+            return self._unless_stale("", Decision.HIDDEN)
+        return self._unless_stale("", Decision.ALLOWED)
 
-    def of_proxy(self, caller: Caller, instance: str, request: Attributes) -> Verdict:
-        """A request of Kubernetes itself. One over all namespaces needs the right on the whole instance."""
-        return self._of_need(caller, instance, permission_for(request), request)
+    def on_kubernetes_request(self, caller: Caller, instance: str, request: Attributes) -> Decision:
+        """Whether the caller may make this request to the Kubernetes API of an instance.
 
-    def of_proxy_path(self, caller: Caller, instance: str, verb: str, path: str) -> Verdict:
-        return self._of_need(caller, instance, permission_for_path(verb, path), None)
+        A request over all namespaces needs the right on the whole instance.
+        """
+        return self._on_requirement(caller, instance, permission_for(request), request)
 
-    def extent_inside(self, caller: Caller, instance: str, request: Attributes, *, member: bool) -> Extent | None:
-        """How far a read that bindings allow is allowed by the RBAC that they mean in an instance, or in its members.
+    def on_non_resource_path(self, caller: Caller, instance: str, verb: str, path: str) -> Decision:
+        """Whether the caller may make this non-resource request to the Kubernetes API of an instance."""
+        return self._on_requirement(caller, instance, permission_for_non_resource_path(verb, path), None)
 
-        None if it may be less there than bindings taken together allow here: inside, nothing adds up over a person and
-        the person's groups, or over the platform and an instance.
+    def rbac_scope_inside(
+        self, caller: Caller, instance: str, request: Attributes, *, member: bool
+    ) -> RbacScope | None:
+        """Where the RBAC that the caller's bindings mean inside an instance, or in its members, allows a read.
+
+        None if that RBAC may allow less than all bindings together do: RBAC inside does not add up over a user and
+        the user's groups, or over the platform and an instance.
         """
         need, uid = permission_for(request), self._instances.uid(instance)
         if not isinstance(need, str) or uid is None or (member and request.group.endswith(KARMADA)):
             return None
-        needed = frozenset({need, TO_MEMBERS} if member else {need})
+        needed = frozenset({need, MEMBER_PROXY_PERMISSION} if member else {need})
         if not all(self._within_token(caller, each) for each in needed):
             return None
-        if any(self._holdings.grants_together(caller, needed, place) for place in _places(uid, None)):
-            return Extent.WHOLE
-        if not request.namespace or namespaces.is_reserved(request.namespace):
+        if any(self._grants.grants_to_one_subject(caller, needed, scope) for scope in _enclosing_scopes(uid, None)):
+            return RbacScope.INSTANCE
+        if not request.namespace or is_reserved(request.namespace):
             return None
-        within = places.namespace(uid, request.namespace)
-        return Extent.NAMESPACE if self._holdings.grants_together(caller, needed, within) else None
+        within = scopes.namespace(uid, request.namespace)
+        return RbacScope.NAMESPACE if self._grants.grants_to_one_subject(caller, needed, within) else None
 
-    def reach(self, caller: Caller, permission: str) -> Reach:
-        """Where the caller holds a permission. Nothing, if bindings cannot be trusted for it."""
-        if not self._within_token(caller, permission) or not self.trusts(permission):
-            return Reach()
+    def coverage(self, caller: Caller, permission: str) -> Coverage:
+        """Where the caller holds a permission; nowhere while bindings are not current enough for it."""
+        if not self._within_token(caller, permission) or not self.is_current_for(permission):
+            return Coverage()
         whole: set[str] = set()
         parts: dict[str, set[str]] = {}
-        for place in self._holdings.places(caller, permission):
-            match place:
+        for scope in self._grants.scopes(caller, permission):
+            match scope:
                 case ("platform", _, _):
-                    return Reach(everywhere=True)
+                    return Coverage(everywhere=True)
                 case ("instance", uid, _) if name := self._instances.name(uid):
                     whole.add(name)
                 case ("namespace", uid, namespace) if name := self._instances.name(uid):
                     parts.setdefault(name, set()).add(namespace)
-        return Reach(
+        return Coverage(
             instances=frozenset(whole),
             namespaces={name: frozenset(held) for name, held in parts.items() if name not in whole},
         )
 
     def workspaces(self, caller: Caller, permission: str) -> frozenset[str] | None:
-        """The workspaces on which the caller holds a permission; None for all."""
-        if not self._within_token(caller, permission) or not self.trusts(permission):
+        """The workspaces on which the caller holds a permission; None for all of them."""
+        if not self._within_token(caller, permission) or not self.is_current_for(permission):
             return frozenset()
-        found = set(self._holdings.places(caller, permission))
+        found = set(self._grants.scopes(caller, permission))
         return None if PLATFORM in found else frozenset(name for kind, name, _ in found if kind == "workspace")
 
     def groups_on(self, caller: Caller, instance: str) -> tuple[str, ...]:
-        """Those of the caller's groups that the instance is told of."""
-        return self._holdings.groups_on(caller, self._instances.uid(instance) or "")
+        """The caller's groups that the instance learns of, because they are bound there."""
+        return self._grants.groups_on(caller, self._instances.uid(instance) or "")
 
     def explain(
         self, caller: Caller, permission: str, *, instance: str | None = None, namespace: str | None = None
     ) -> Explanation:
-        """Which bindings allow it, or the least role that would."""
+        """The decision with the bindings that allow it, or the least role that would."""
         if instance is None:
-            verdict, held = self.on_platform(caller, permission), _ON_PLATFORM
+            decision, held = self.on_platform(caller, permission), _ON_PLATFORM
         else:
-            verdict = self.on_instance(caller, permission, instance, namespace)
-            held = () if verdict is Verdict.HIDDEN else _places(self._instances.uid(instance), namespace)
+            decision = self.on_instance(caller, permission, instance, namespace)
+            held = () if decision is Decision.HIDDEN else _enclosing_scopes(self._instances.uid(instance), namespace)
         defined = _TABLE.get(permission)
         return Explanation(
-            verdict=verdict,
+            decision=decision,
             permission=permission,
-            bindings=tuple(self._holdings.granting(caller, permission, held)) if verdict else (),
+            bindings=tuple(self._grants.granting(caller, permission, held)) if decision else (),
             role=defined.role if defined else None,
             outside_token=not self._within_token(caller, permission),
         )
 
-    def trusts(self, permission: str) -> bool:
-        """Whether bindings are current enough to decide about this permission."""
-        defined = _TABLE.get(permission)
-        return self._freshness.trusts(delicate=defined is not None and defined.delicate)
-
-    def _of_need(
-        self, caller: Caller, instance: str, need: str | Everyone | None, request: Attributes | None
-    ) -> Verdict:
-        if need is Everyone.WITH_ANY_RIGHT:
+    def _on_requirement(
+        self, caller: Caller, instance: str, need: str | AnyRight | None, request: Attributes | None
+    ) -> Decision:
+        if need is AnyRight.ON_INSTANCE:
             return self.sees_instance(caller, instance)
         if need is None or request is None:
             seen = self.sees_instance(caller, instance)
-            return Verdict.FORBIDDEN if seen else seen
-        verdict = self.on_instance(caller, str(need), instance, request.namespace or None)
-        # A list of every Secret would have those that give away member clusters.
-        if verdict and request.resource == "secrets" and not request.namespace:
-            return self.on_instance(caller, namespaces.NEEDED, instance)
-        return verdict
+            return Decision.FORBIDDEN if seen else seen
+        decision = self.on_instance(caller, str(need), instance, request.namespace or None)
+        # A list of all Secrets would contain those with the credentials of member clusters.
+        if decision and request.resource == "secrets" and not request.namespace:
+            return self.on_instance(caller, SYSTEM_NAMESPACES_PERMISSION, instance)
+        return decision
 
     def _sees(self, caller: Caller, uid: str) -> bool:
-        # Whoever may see instances of the platform may see this one; other rights on the platform do not show any.
-        return self._holdings.touches(caller, uid) or self._holdings.grants(
+        # Of the rights on the platform only the one to see instances shows this instance.
+        return self._grants.grants_anything_in(caller, uid) or self._grants.grants(
             caller, "kairship.instances.get", _ON_PLATFORM
         )
 
-    def _decide(self, caller: Caller, permission: str, held: tuple[Place, ...]) -> Verdict:
+    def _decide(self, caller: Caller, permission: str, held: tuple[GrantScope, ...]) -> Decision:
         defined = _TABLE.get(permission)
         if defined is None:
-            return Verdict.FORBIDDEN
-        if not self._freshness.trusts(delicate=defined.delicate):
-            return Verdict.UNCERTAIN
+            return Decision.FORBIDDEN
+        if not self._freshness.suffices(delicate=defined.delicate):
+            return Decision.UNCERTAIN
         within = caller.limited_to is None or permission in caller.limited_to
-        return Verdict.ALLOWED if within and self._holdings.grants(caller, permission, held) else Verdict.FORBIDDEN
+        return Decision.ALLOWED if within and self._grants.grants(caller, permission, held) else Decision.FORBIDDEN
 
-    def _trusting(self, permission: str, verdict: Verdict) -> Verdict:
-        """A refusal too may rest on what is out of date, and says so: the caller should come back, not give up."""
-        return verdict if self.trusts(permission) else Verdict.UNCERTAIN
+    def _unless_stale(self, permission: str, decision: Decision) -> Decision:
+        """A refusal may rest on stale bindings as well. Then it is UNCERTAIN, so that the caller tries again."""
+        return decision if self.is_current_for(permission) else Decision.UNCERTAIN
 
     def _within_token(self, caller: Caller, permission: str) -> bool:
         return caller.limited_to is None or permission in caller.limited_to
 
 
-def _places(uid: str | None, namespace: str | None) -> tuple[Place, ...]:
+def _enclosing_scopes(uid: str | None, namespace: str | None) -> tuple[GrantScope, ...]:
+    """An instance or a namespace of it, and every scope above: a grant on any of them counts."""
     if uid is None:
         return _ON_PLATFORM
     if namespace is None:
-        return (PLATFORM, places.instance(uid))
-    return (PLATFORM, places.instance(uid), places.namespace(uid, namespace))
+        return (PLATFORM, scopes.instance(uid))
+    return (PLATFORM, scopes.instance(uid), scopes.namespace(uid, namespace))

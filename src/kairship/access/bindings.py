@@ -1,6 +1,6 @@
-"""Bindings as the authoriser keeps them: the part of each custom resource that decides.
+"""Bindings as the authoriser keeps them: the fields of each `AccessBinding` that decisions depend on.
 
-Thousands of bindings share a handful of roles, so equal sets of permissions are kept once: the memory of 50,000
+Thousands of bindings share a handful of roles, so equal sets of permissions are interned: the memory of 50,000
 bindings must not be 50,000 lists of two hundred strings.
 """
 
@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kairship.access.callers import Subject, subject
-from kairship.access.places import Place, place_of
+from kairship.access.scopes import GrantScope, grant_scope_of
 from kairship.reconcile import Metadata
 from kairship.resources.access_binding import Origin, Role, Scope
 from kairship.resources.access_binding import Subject as SubjectField
@@ -18,8 +18,8 @@ from kairship.resources.access_binding import Subject as SubjectField
 _SETS: WeakValueDictionary[frozenset[str], frozenset[str]] = WeakValueDictionary()
 
 
-def shared(permissions: tuple[str, ...] | frozenset[str]) -> frozenset[str]:
-    """An equal set that is kept once."""
+def intern_permissions(permissions: tuple[str, ...] | frozenset[str]) -> frozenset[str]:
+    """Returns the one set in memory that is equal to this one."""
     wanted = frozenset(map(sys.intern, permissions))
     found = _SETS.get(wanted)
     if found is None:
@@ -29,7 +29,7 @@ def shared(permissions: tuple[str, ...] | frozenset[str]) -> frozenset[str]:
 
 
 class BindingSpec(msgspec.Struct):
-    """What decides, of the spec of an `AccessBinding`."""
+    """The fields of an `AccessBinding`'s spec that decisions depend on."""
 
     subject: SubjectField
     role: Role
@@ -41,11 +41,11 @@ class BindingSpec(msgspec.Struct):
     revoked: bool = False
 
     def __post_init__(self) -> None:
-        self.permissions = shared(self.permissions)
+        self.permissions = intern_permissions(self.permissions)
 
 
 class Binding(msgspec.Struct):
-    """The shape of an `AccessBinding`. Not frozen only because its set is replaced by a shared one when decoded."""
+    """An `AccessBinding`. It is mutable only because decoding replaces its permissions by the interned set."""
 
     metadata: Metadata
     spec: BindingSpec
@@ -59,8 +59,8 @@ class Binding(msgspec.Struct):
         return subject(self.spec.subject.kind, self.spec.subject.id)
 
     @property
-    def place(self) -> Place | None:
-        """None if it grants nothing: it was withdrawn, is going away, or its scope is not understood."""
+    def grant_scope(self) -> GrantScope | None:
+        """None if the binding grants nothing: it was revoked, is being deleted, or its scope is not understood."""
         if self.spec.revoked or self.metadata.deletion_timestamp is not None:
             return None
-        return place_of(self.spec.scope)
+        return grant_scope_of(self.spec.scope)

@@ -1,4 +1,4 @@
-"""Who asks, as far as rights go."""
+"""The caller of a request, as far as rights go."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import NewType
 from kairship.resources import SubjectKind
 
 Subject = NewType("Subject", str)
-"""Whoever a binding can be about, as one string: its hash is computed once, and decisions are made of lookups."""
+"""The user or group of a binding as one string: its hash is computed once, and decisions consist of lookups."""
 
 
 def subject(kind: SubjectKind, identifier: str) -> Subject:
@@ -15,9 +15,9 @@ def subject(kind: SubjectKind, identifier: str) -> Subject:
 
 
 class Caller:
-    """A person or machine with the groups that it is in at this moment.
+    """A person or machine with its present groups.
 
-    An access token may be for less than its owner may do: then `limited_to` names the permissions that it is for.
+    An access token may be limited to fewer permissions than its owner has: then `limited_to` names them.
     """
 
     def __init__(self, user: str, groups: Iterable[str] = (), *, limited_to: frozenset[str] | None = None) -> None:

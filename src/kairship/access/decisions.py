@@ -1,41 +1,43 @@
-"""What an authoriser answers."""
+"""The answers of the authoriser."""
 
 import enum
 
 import msgspec
 
 from kairship.access.bindings import Binding
-from kairship.access.roles import Role
+from kairship.access.catalogue.roles import Role
 
 
-class Verdict(enum.Enum):
+class Decision(enum.Enum):
+    """Whether a caller may do something. Only `ALLOWED` is true."""
+
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
-    """The caller may know of the place, but not do this: 403."""
+    """The caller may know of the scope, but may not do this there: 403."""
     HIDDEN = "hidden"
-    """The caller has no right there at all, or there is no such place: 404 for both alike."""
+    """The caller has no right at all on the scope, or the scope does not exist: 404 in both cases."""
     UNCERTAIN = "uncertain"
-    """Bindings may be out of date, and this is not done on an old word: 503, come back soon."""
+    """Bindings may be out of date, and the permission is too delicate to decide on old ones: 503, to be retried."""
 
     def __bool__(self) -> bool:
-        return self is Verdict.ALLOWED
+        return self is Decision.ALLOWED
 
 
-class Extent(enum.Enum):
-    """How far a right reaches that RBAC inside an instance has written down."""
+class RbacScope(enum.Enum):
+    """Where the RBAC inside an instance grants what bindings grant: by a ClusterRoleBinding or by a RoleBinding."""
 
-    WHOLE = "the whole instance"
+    INSTANCE = "the whole instance"
     NAMESPACE = "one namespace"
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a verdict is what it is: what allows it, or what would."""
+    """The reasons of a decision: the bindings that allow it, or the role that would."""
 
-    verdict: Verdict
+    decision: Decision
     permission: str
     bindings: tuple[Binding, ...] = ()
-    """Which bindings allow it."""
+    """The bindings that allow it."""
     role: Role | None = None
-    """The least built-in role that would; None if there is no such permission."""
+    """The least built-in role that has the permission; None if there is no such permission."""
     outside_token: bool = False
-    """Whether it is the token that is not for this, and not a lack of rights."""
+    """Whether the access token is limited to other permissions, whatever rights its owner has."""

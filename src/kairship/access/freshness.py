@@ -1,30 +1,31 @@
-"""Whether what is known of bindings can be trusted to be current.
+"""Whether data in memory is recent enough to decide with.
 
-While there is contact with the global cluster it can. Without contact somebody may have been unbound: what is delicate
-is refused at once, and other reads after a minute.
+It is while its source is connected. Without a connection a right may have been revoked unnoticed: delicate permissions
+are refused at once, and other reads after a minute.
 """
 
 from kairship.reconcile import Clock
 
 GRACE = 60.0
-"""How long reads go on without contact, in seconds."""
+"""Seconds for which reads go on without a connection."""
 
 
 class Freshness:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lost: float | None = None
-        self._ever = False
+        self._disconnected_at: float | None = None
+        self._ever_connected = False
 
-    def in_contact(self) -> None:
-        self._ever = True
-        self._lost = None
+    def mark_connected(self) -> None:
+        self._ever_connected = True
+        self._disconnected_at = None
 
-    def lost(self) -> None:
-        if self._lost is None:
-            self._lost = self._clock.now()
+    def mark_disconnected(self) -> None:
+        if self._disconnected_at is None:
+            self._disconnected_at = self._clock.now()
 
-    def trusts(self, *, delicate: bool) -> bool:
-        if self._lost is None:
-            return self._ever
-        return self._ever and not delicate and self._clock.now() - self._lost < GRACE
+    def suffices(self, *, delicate: bool) -> bool:
+        """Whether a decision about a permission, delicate or not, may rest on the data."""
+        if self._disconnected_at is None:
+            return self._ever_connected
+        return self._ever_connected and not delicate and self._clock.now() - self._disconnected_at < GRACE

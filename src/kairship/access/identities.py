@@ -1,7 +1,8 @@
-"""Who there is, in memory: users with their groups, access tokens by hash, sessions that have ended, keys.
+"""The identities that global management has, in memory: users with their groups, access tokens by hash, keys.
 
-Global management tells it (`take`), everything first and then what changes; whoever serves asks nobody per request. In
-one event loop, without input or output. What has come to an end is told to listeners, so that streams are closed.
+The entrance receives a snapshot from global management and then the changes (`apply`), so that authentication needs no
+request. Everything runs in one event loop and does no I/O. Listeners learn of every revocation, so that streams are
+closed.
 """
 
 import sys
@@ -18,8 +19,8 @@ from kairship.gen.kairship.internal.v1.directory_pb import Identity as IdentityM
 from kairship.gen.kairship.internal.v1.directory_pb import Token as TokenMessage
 from kairship.reconcile import Clock
 
-_ENDED_KEPT = 900.0
-"""Seconds after which no token of an ended session can be good any more."""
+_REVOKED_KEPT = 900.0
+"""Seconds after which every token of an ended session has expired."""
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -38,11 +39,11 @@ class Token(msgspec.Struct, frozen=True, gc=False):
     limited_to: frozenset[str] | None
     expires_at: int
     instance: str = ""
-    """The only one that it is good for, through the native proxy; empty for everything."""
+    """The only instance that the token is valid for, through the native proxy; empty if it is valid everywhere."""
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """What it belongs to must not go on: a user who is gone or has lost a group, a token, a session."""
+class Revocation(msgspec.Struct, frozen=True):
+    """A user was deleted, disabled or lost a group, a token was revoked or expired, or a session ended."""
 
     kind: Literal["user", "token", "session"]
     id: str
@@ -52,85 +53,89 @@ class Identities:
     def __init__(self, clock: Clock, *, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._wall = wall
-        self._known = _Known()
-        self._coming: _Known | None = None
-        """What is being told anew, until it is complete."""
-        self._ended: dict[str, float] = {}
-        self._listeners: list[Callable[[Ended], None]] = []
+        self._current = _Snapshot()
+        self._incoming: _Snapshot | None = None
+        """A new snapshot that is still being received."""
+        self._revoked: dict[str, float] = {}
+        self._listeners: list[Callable[[Revocation], None]] = []
         self.freshness = Freshness(clock)
-        """Whether all this can be trusted to be current."""
+        """Whether the identities are recent enough to authenticate with."""
         self.revision = 0
         self.verifier: Verifier | None = None
 
-    def on_end(self, listener: Callable[[Ended], None]) -> None:
-        """Hears of every end, in this event loop."""
+    def on_revocation(self, listener: Callable[[Revocation], None]) -> None:
+        """Calls the listener with every revocation, in this event loop."""
         self._listeners.append(listener)
 
     def user(self, identifier: str) -> Identity | None:
-        return self._known.users.get(identifier)
+        return self._current.users.get(identifier)
 
     def token(self, hash_: bytes) -> Token | None:
-        """None if it is unknown or has expired."""
-        found = self._known.tokens.get(hash_)
+        """None if the token is unknown or has expired."""
+        found = self._current.tokens.get(hash_)
         return found if found is not None and found.expires_at > self._wall() else None
 
-    def has_ended(self, identifier: str) -> bool:
-        """Whether it is known of a session, or of a user, that there was one."""
-        return identifier in self._ended
+    def is_revoked(self, identifier: str) -> bool:
+        """Whether this session is known to have ended, or this user to have been deleted or disabled."""
+        return identifier in self._revoked
 
-    def take(self, told: FollowResponse) -> None:
-        if told.keys:
-            self.verifier = Verifier(msgspec.json.decode(told.keys))
-        if told.reset:
-            self._coming = _Known()
-        known = self._coming or self._known
-        before = {each.id: known.users.get(each.id) for each in told.identities}
-        known.put(told.identities, told.tokens)
-        ended = [Ended("session", session) for session in told.ended_sessions]
-        if self._coming is None:
-            ended += [Ended("user", each) for each in told.gone_users if known.users.pop(each, None)]
-            ended += [Ended("token", each) for each in told.gone_tokens if known.forget_token(each)]
-            ended += [Ended("user", old.id) for old in before.values() if old and _lost_group(old, known.users[old.id])]
-        self._ended |= dict.fromkeys((*told.ended_sessions, *told.gone_users), self._clock.now() + _ENDED_KEPT)
-        for each in told.identities:
-            self._ended.pop(each.id, None)  # disabled for a while
-        if told.complete:
-            if self._coming is not None:
-                ended += _differences(self._known, self._coming)
-                self._known, self._coming = self._coming, None
-            self.revision = told.revision
-            self.freshness.in_contact()
-        self._tell([*ended, *self._expired()])
+    def apply(self, update: FollowResponse) -> None:
+        """Applies a message of the directory: a part of a snapshot, or changes."""
+        if update.keys:
+            self.verifier = Verifier(msgspec.json.decode(update.keys))
+        if update.reset:
+            self._incoming = _Snapshot()
+        target = self._incoming or self._current
+        before = {each.id: target.users.get(each.id) for each in update.identities}
+        target.put(update.identities, update.tokens)
+        revoked = [Revocation("session", session) for session in update.ended_sessions]
+        if self._incoming is None:
+            users = target.users
+            revoked += [Revocation("user", each) for each in update.gone_users if users.pop(each, None)]
+            revoked += [Revocation("token", each) for each in update.gone_tokens if target.remove_token(each)]
+            revoked += [
+                Revocation("user", old.id) for old in before.values() if old and _lost_group(old, users[old.id])
+            ]
+        self._revoked |= dict.fromkeys((*update.ended_sessions, *update.gone_users), self._clock.now() + _REVOKED_KEPT)
+        for each in update.identities:
+            self._revoked.pop(each.id, None)  # a disabled user was enabled again
+        if update.complete:
+            if self._incoming is not None:
+                revoked += _revocations_between(self._current, self._incoming)
+                self._current, self._incoming = self._incoming, None
+            self.revision = update.revision
+            self.freshness.mark_connected()
+        self._notify([*revoked, *self._expired()])
 
     def add(self, token: TokenMessage, owner: IdentityMessage) -> None:
-        """A token that was looked up because nobody has told of it yet."""
-        self._known.put([owner] if owner.id not in self._known.users else [], [token])
+        """Adds a token that was looked up because the directory had not reported it yet."""
+        self._current.put([owner] if owner.id not in self._current.users else [], [token])
 
-    def lost(self) -> None:
-        """There is no contact with global management."""
-        self._coming = None
-        self.freshness.lost()
+    def mark_disconnected(self) -> None:
+        """The stream of global management's directory has broken."""
+        self._incoming = None
+        self.freshness.mark_disconnected()
 
-    def _expired(self) -> list[Ended]:
+    def _expired(self) -> list[Revocation]:
         at, now = self._wall(), self._clock.now()
-        for session in [session for session, until in self._ended.items() if until < now]:
-            del self._ended[session]
-        return [Ended("token", token) for token in self._known.forget_expired(at)]
+        for session in [session for session, until in self._revoked.items() if until < now]:
+            del self._revoked[session]
+        return [Revocation("token", token) for token in self._current.remove_expired(at)]
 
-    def _tell(self, ended: Iterable[Ended]) -> None:
-        for each in ended:
+    def _notify(self, revocations: Iterable[Revocation]) -> None:
+        for each in revocations:
             for listener in self._listeners:
                 listener(each)
 
 
-class _Known:
+class _Snapshot:
     def __init__(self) -> None:
         self.users: dict[str, Identity] = {}
         self.tokens: dict[bytes, Token] = {}
         self._hashes: dict[str, bytes] = {}
         self._next_expiry = float("inf")
         self._groups: dict[tuple[str, ...], tuple[str, ...]] = {}
-        """Most people are in the same groups as others: each combination is kept once."""
+        """Most users share their groups with others, so each combination is kept once."""
 
     def put(self, identities: Iterable[IdentityMessage], tokens: Iterable[TokenMessage]) -> None:
         for each in identities:
@@ -142,16 +147,16 @@ class _Known:
             self._hashes[token.id] = token.hash
             self._next_expiry = min(self._next_expiry, token.expires_at)
 
-    def forget_token(self, identifier: str) -> bool:
+    def remove_token(self, identifier: str) -> bool:
         hash_ = self._hashes.pop(identifier, None)
         return hash_ is not None and self.tokens.pop(hash_, None) is not None
 
-    def forget_expired(self, at: float) -> list[str]:
+    def remove_expired(self, at: float) -> list[str]:
         if at < self._next_expiry:
             return []
         expired = [token.id for token in self.tokens.values() if token.expires_at <= at]
         for identifier in expired:
-            self.forget_token(identifier)
+            self.remove_token(identifier)
         self._next_expiry = min((token.expires_at for token in self.tokens.values()), default=float("inf"))
         return expired
 
@@ -164,13 +169,13 @@ def _lost_group(old: Identity, new: Identity) -> bool:
     return not set(old.groups) <= set(new.groups)
 
 
-def _differences(old: _Known, new: _Known) -> list[Ended]:
-    """What has come to an end while nobody was listening."""
+def _revocations_between(old: _Snapshot, new: _Snapshot) -> list[Revocation]:
+    """The revocations that happened while the directory was not connected."""
     return [
         *(
-            Ended("user", user.id)
+            Revocation("user", user.id)
             for user in old.users.values()
             if user.id not in new.users or _lost_group(user, new.users[user.id])
         ),
-        *(Ended("token", token) for token in old.token_ids - new.token_ids),
+        *(Revocation("token", token) for token in old.token_ids - new.token_ids),
     ]

@@ -1,7 +1,7 @@
-"""Session tokens: what global management signs when somebody signs in, and how others know that it did.
+"""Session tokens: the JWTs that global management signs when a user signs in, and their verification.
 
-Whoever verifies needs the public halves of its keys only, and asks nobody. A token says of which session it is; that
-the session has not ended is another matter (`Identities`).
+A process that verifies them needs only the public keys, and makes no request. A token names its session; whether that
+session has been ended is checked elsewhere (`Identities`).
 """
 
 from typing import Any
@@ -17,18 +17,20 @@ _SKEW = 60
 
 
 class SessionTokenError(Exception):
-    """The token is not good. The message is for whoever sent it, and says no more than what to do."""
+    """The token is not valid. The message is for the client that sent it, and says no more than what to do."""
 
 
 class SessionExpiredError(SessionTokenError):
-    """It was good once."""
+    """The token was valid, and has expired."""
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """The claims of a session token."""
+
     sub: str
-    """The user."""
+    """The identifier of the user."""
     sid: str
-    """The session."""
+    """The identifier of the session."""
     exp: int
     iat: int
     csrf: str
@@ -36,7 +38,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     iss: str = ISSUER
     aud: str = ISSUER
     chg: bool = False
-    """The password must be changed first."""
+    """Whether the user must change the password before anything else."""
 
 
 class Verifier:

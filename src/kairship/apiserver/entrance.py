@@ -1,7 +1,7 @@
-"""REST and gRPC together, in front of one chain: what a worker serves.
+"""The entrance of one worker: the REST server and the gRPC server in front of one chain, and the native proxy.
 
-It serves as long as its context lasts, and ends in order: first it says that it will not serve any more (health), then
-streams are told to end, then what runs has its time to finish, and only then connections are closed.
+It serves for as long as its context lasts, and stops in order: first its health changes to not serving, then open
+streams are ended, then running requests have time to finish, and only then are connections closed.
 """
 
 import asyncio
@@ -13,79 +13,92 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from kairship.apiserver.audit import Audit
-from kairship.apiserver.authentication import Authenticator
-from kairship.apiserver.authorisation import Authorizer
-from kairship.apiserver.chain import Chain
-from kairship.apiserver.connections import HttpServer
-from kairship.apiserver.documentation import pages
-from kairship.apiserver.grpc_health import Health
-from kairship.apiserver.grpc_reflection import Reflection
-from kairship.apiserver.grpc_server import Handlers, make_server
-from kairship.apiserver.limits import Limits
-from kairship.apiserver.metrics import Metrics
-from kairship.apiserver.origins import Origins
-from kairship.apiserver.proxy.figures import Figures
-from kairship.apiserver.proxy.proxy import Behind, Proxy
-from kairship.apiserver.proxy.records import Records
-from kairship.apiserver.rest import Page, Rest
-from kairship.apiserver.routing import Router
-from kairship.apiserver.streams import Streams
-from kairship.apiserver.tracing import Tracing
+from kairship.apiserver.auth.authentication import Authenticator
+from kairship.apiserver.auth.authorisation import CallAuthoriser
+from kairship.apiserver.flowcontrol.client_address import TrustedProxies
+from kairship.apiserver.flowcontrol.limits import Limits
+from kairship.apiserver.flowcontrol.streams import Streams
+from kairship.apiserver.grpc.health import Health
+from kairship.apiserver.grpc.reflection import Reflection
+from kairship.apiserver.grpc.server import Handlers, make_server
+from kairship.apiserver.http.api_docs import pages
+from kairship.apiserver.http.connections import HttpServer
+from kairship.apiserver.http.rest import Page, Rest
+from kairship.apiserver.http.routing import Router
+from kairship.apiserver.pipeline.chain import Chain
+from kairship.apiserver.pipeline.metrics import Metrics
+from kairship.apiserver.pipeline.tracing import Tracing
+from kairship.apiserver.proxy.access_log import AccessLog
+from kairship.apiserver.proxy.handler import Proxy, ProxyDependencies
+from kairship.apiserver.proxy.metrics import ProxyMetrics
 from kairship.process.certificates import ServerCertificate
 from kairship.rpc.errors import Unavailable
-from kairship.rpc.registry import Registry
+from kairship.rpc.service_registry import ServiceRegistry
 from kairship.wire import descriptors, methods
 
 _BACKLOG = 1024
-_LAST_WORDS = 5.0
-"""Seconds for the last bytes of replies that are ready."""
+_FLUSH_SECONDS = 5.0
+"""Seconds for sending the last bytes of finished replies."""
 
 
 class Entrance:
     def __init__(
         self,
-        registry: Registry,
+        registry: ServiceRegistry,
         *,
         authenticator: Authenticator,
-        authorizer: Authorizer,
+        authoriser: CallAuthoriser,
         audit: Audit,
         limits: Limits,
         metrics: CollectorRegistry,
         tracing: Tracing,
-        receivers: Mapping[str, Page] | None = None,
-        behind: Behind | None = None,
-        origins: Origins | None = None,
+        webhooks: Mapping[str, Page] | None = None,
+        proxied: ProxyDependencies | None = None,
+        trusted_proxies: TrustedProxies | None = None,
     ) -> None:
-        """`behind` is what the native proxy leads to; `origins` knows who may say where a request comes from."""
+        """`proxied` is what the native proxy works with; without it, nothing is proxied. `webhooks` are POST handlers
+        by path, which authenticate their own callers."""
         self._metrics = Metrics(metrics)
-        origins = origins or Origins()
+        trusted_proxies = trusted_proxies or TrustedProxies()
         self._chain = Chain(
             registry,
             authenticator=authenticator,
-            authorizer=authorizer,
+            authoriser=authoriser,
             audit=audit,
             limits=limits,
             metrics=self._metrics,
             tracing=tracing,
         )
-        self._records = Records(Figures(metrics))
+        self._access_log = AccessLog(ProxyMetrics(metrics))
         proxy = None
-        if behind is not None:
+        if proxied is not None:
             proxy = Proxy(
-                behind,
+                proxied,
                 authenticator=authenticator,
-                admission=self._chain.admission,
+                fair_queue=self._chain.fair_queue,
                 streams=self._chain.streams,
                 limits=limits,
-                records=self._records,
+                access_log=self._access_log,
             )
         router = Router(methods().values())
-        self._rest = Rest(self._chain, router, pages=pages(), receivers=receivers or {}, origins=origins, proxy=proxy)
+        self._rest = Rest(
+            self._chain,
+            router,
+            pages=pages(),
+            webhooks=webhooks or {},
+            trusted_proxies=trusted_proxies,
+            proxy=proxy,
+        )
         services = {method.path[1:].rpartition("/")[0] for method in methods().values()}
         self._health = Health(services)
         reflection = Reflection(descriptors(), {*services, "grpc.health.v1.Health"})
-        beside = {**self._health.handlers(), **reflection.handlers()}
-        self._grpc = make_server(Handlers(self._chain, methods().values(), beside=beside, origins=origins), limits)
+        handlers = Handlers(
+            self._chain,
+            methods().values(),
+            standard={**self._health.handlers(), **reflection.handlers()},
+            trusted_proxies=trusted_proxies,
+        )
+        self._grpc = make_server(handlers, limits)
 
     @asynccontextmanager
     async def serving(
@@ -97,10 +110,10 @@ class Entrance:
         linger: float = 0.0,
         grace: float = 30.0,
     ) -> AsyncIterator[int]:
-        """REST on a socket that listens, gRPC at an address; its port is returned."""
+        """Serves REST on a listening socket, and gRPC at an address. The context's value is the port of gRPC."""
         http = HttpServer(self._rest.handle, connections=self._chain.limits.connections, metrics=self._metrics)
-        runner = web.ServerRunner(http, shutdown_timeout=_LAST_WORDS)
-        port = self._listen_to_grpc(grpc_address, certificate)
+        runner = web.ServerRunner(http, shutdown_timeout=_FLUSH_SECONDS)
+        port = self._add_grpc_port(grpc_address, certificate)
         await runner.setup()
         try:
             await self._grpc.start()
@@ -109,22 +122,22 @@ class Entrance:
             yield port
         finally:
             self._health.stop()
-            http.say_goodbye()
+            http.start_draining()
             await asyncio.sleep(linger)
             self._chain.streams.end_all(Unavailable("this server is about to stop; call again", retry_after=1.0))
             await asyncio.gather(_close(http, runner, grace), self._grpc.stop(grace))
-            self._records.write()
+            self._access_log.flush()
 
     @property
     def streams(self) -> Streams:
-        """Those that are open."""
+        """The open streams."""
         return self._chain.streams
 
-    def announce(self) -> None:
-        """Say that calls are served from now on."""
+    def set_serving(self) -> None:
+        """Reports over gRPC's health service that calls are served from now on."""
         self._health.serve()
 
-    def _listen_to_grpc(self, address: str, certificate: ServerCertificate | None) -> int:
+    def _add_grpc_port(self, address: str, certificate: ServerCertificate | None) -> int:
         if certificate is None:
             return self._grpc.add_insecure_port(address)
         return self._grpc.add_secure_port(address, certificate.grpc_credentials())

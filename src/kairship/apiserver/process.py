@@ -1,14 +1,13 @@
-"""The process `kairship apiserver`: opens the ports, keeps a crew of workers, and tells how they are.
+"""The process `kairship apiserver`: it opens the ports, keeps a crew of workers, and serves their health and metrics.
 
-It serves no request itself. REST is one listening socket that every worker inherits: whichever is free accepts, and
-when one of them goes, connections that wait are still there for the others. gRPC cannot take over a socket, so its
-workers listen on the same port side by side (SO_REUSEPORT), and this process keeps that port with a socket that does
-not listen. A connection that waits for a gRPC worker when it dies is reset; clients of gRPC connect again by
-themselves, and repeat what had not reached a server.
+It serves no API request itself. REST has one listening socket that every worker inherits: any free worker accepts, and
+when a worker dies, connections that wait in the backlog are accepted by the others. gRPC cannot take over a socket, so
+the workers listen on one port side by side (SO_REUSEPORT), and this process reserves the port with a socket that does
+not listen. A connection that waits for a gRPC worker when it dies is reset; gRPC clients reconnect by themselves, and
+repeat calls that had not reached a server.
 """
 
 import asyncio
-import ipaddress
 import signal
 import socket
 import tempfile
@@ -19,11 +18,12 @@ import structlog
 
 from kairship.apiserver.crew import Crew
 from kairship.apiserver.settings import Address, Settings
-from kairship.apiserver.worker import Assignment
+from kairship.apiserver.worker_spec import WorkerSpec
 from kairship.kube import Connection
 from kairship.process.certificates import ServerCertificate
-from kairship.process.ops import Ops
-from kairship.process.starting import StartError
+from kairship.process.loopback import is_loopback
+from kairship.process.ops import OpsServer
+from kairship.process.start_error import StartError
 
 _BACKLOG = 1024
 
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 async def run(settings: Settings) -> None:
-    """Until SIGTERM or SIGINT. Raises `StartError` or `KubeError` if it cannot even begin."""
+    """Runs until SIGTERM or SIGINT. Raises `StartError` or `KubeError` if it cannot start."""
     _check(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -43,16 +43,16 @@ async def run(settings: Settings) -> None:
         rest.listen(_BACKLOG)
         grpc = stack.enter_context(_bound(settings.grpc, shared=True))
         crew = Crew(
-            lambda number: Assignment(
+            lambda number: WorkerSpec(
                 settings=settings,
-                listening=rest.fileno(),
+                rest_fd=rest.fileno(),
                 grpc_port=grpc.getsockname()[1],
-                ops=directory / f"{number}.sock",
+                ops_socket=directory / f"{number}.sock",
             ),
             size=settings.workers,
         )
         loop.add_signal_handler(signal.SIGHUP, crew.signal, signal.SIGHUP)
-        ops = Ops(ready=crew.ready, metrics=crew.metrics)
+        ops = OpsServer(ready=crew.ready, metrics=crew.metrics)
         async with ops.serving((settings.ops.host, settings.ops.port)) as ops_port, asyncio.TaskGroup() as tasks:
             log.info(
                 "listening",
@@ -61,24 +61,24 @@ async def run(settings: Settings) -> None:
                 ops_port=ops_port,
                 workers=settings.workers,
             )
-            working = tasks.create_task(crew.work())
-            waiting = tasks.create_task(stop.wait())
-            await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            await crew.dismiss(grace=settings.linger + settings.grace)
-            working.cancel()
+            running = tasks.create_task(crew.run())
+            stopping = tasks.create_task(stop.wait())
+            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            await crew.stop(grace=settings.linger + settings.grace)
+            running.cancel()
     log.info("stopped")
 
 
 def _check(settings: Settings) -> None:
-    """What every worker would die of is said once, before there is one."""
+    """Raises once, before any worker is started, what every worker would die of."""
     if settings.tls is not None:
         ServerCertificate(settings.tls)
     else:
         for address in (settings.rest, settings.grpc):
-            if not _is_loopback(address.host):
+            if not is_loopback(address.host):
                 raise StartError(
-                    f"{address.host} can be reached from outside, so a certificate is needed: "
+                    f"{address.host} can be reached from other hosts, so a certificate is needed: "
                     "give --tls-cert and --tls-key, or listen on 127.0.0.1"
                 )
     try:
@@ -86,13 +86,6 @@ def _check(settings: Settings) -> None:
     except OSError as error:
         raise StartError(f"the audit cannot be written to {settings.audit_dir}: {error.strerror}") from None
     Connection.from_kubeconfig(settings.kubeconfig)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _bound(address: Address, *, shared: bool) -> socket.socket:

@@ -1,11 +1,11 @@
-"""What the apiserver may do in the global cluster: no more than its services need.
+"""The RBAC of the apiserver in the global cluster: no more than its services need.
 
-They write what people wish for, never a status. Secrets, the kubeconfigs by which instances are reached and adopted,
-are a matter of the plane's own namespace. Bindings it stores as global management delivers them.
+The services write specs, never a status. Secrets (the kubeconfigs of instances) are accessible in the plane's own
+namespace only. Bindings are stored as global management delivers them.
 """
 
 from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS
-from kairship.resources.service_account import Manifest, rule, service_account
+from kairship.resources.install.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-apiserver"
 
@@ -13,7 +13,7 @@ _READ = ("get", "list", "watch")
 
 
 def manifests() -> list[Manifest]:
-    """The namespace must exist."""
+    """Returns the service account with its roles. The namespace must exist."""
     return service_account(
         ACCOUNT,
         everywhere=[

@@ -1,133 +1,70 @@
-"""One worker: serves REST on a socket that it inherits, and gRPC on a port that it shares with the other workers.
+"""A worker process: it serves REST on an inherited socket, and gRPC on a port that it shares with the other workers.
 
-A process of its own, with an event loop of its own (uvloop); `process` starts it, replaces it when it dies and tells it
-to stop. SIGTERM lets what runs come to its end, SIGHUP has it look for a renewed certificate.
+`crew` starts a worker, replaces it when it dies, and stops it. A worker has an event loop of its own (uvloop). On
+SIGTERM it lets running requests end, on SIGHUP it looks for a renewed certificate. `assembly` constructs what it runs.
 """
 
 import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
-import msgspec
 import structlog
 import uvloop
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kairship.apiserver.assembly import Assembly
-from kairship.apiserver.entrance import Entrance
-from kairship.apiserver.origins import Origins
-from kairship.apiserver.people import People
-from kairship.apiserver.proxy.auditing import ProxyAudit
-from kairship.apiserver.proxy.proxy import Behind
-from kairship.apiserver.proxy.rights import ProxyRights
-from kairship.apiserver.services.reach import Reach
-from kairship.apiserver.settings import Settings
-from kairship.apiserver.stream_guard import StreamGuard
-from kairship.apiserver.tracing import tracing_from_environment
-from kairship.kube import AddressRule, Client, Connection, KubeError
+from kairship.apiserver.pipeline.tracing import tracing_from_environment
+from kairship.apiserver.worker_spec import WorkerSpec
+from kairship.kube import Client, Connection, KubeError
 from kairship.process.allocation import keep_freed_memory
 from kairship.process.certificates import ServerCertificate
-from kairship.process.descriptors import take_all_descriptors
+from kairship.process.descriptor_limit import raise_descriptor_limit
 from kairship.process.logs import log_as_json
-from kairship.process.ops import Ops
+from kairship.process.ops import OpsServer
 
 USER_AGENT = "kairship-apiserver"
-_LOOK_AGAIN = 1.0
+_RETRY_SECONDS = 1.0
 _TIMEOUT = 5.0
 
 log = structlog.get_logger(__name__)
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is told by the process that starts it."""
-
-    settings: Settings
-    listening: int
-    """The number of the inherited descriptor that REST is served on."""
-    grpc_port: int
-    ops: Path
-    """The unix socket on which it tells of itself."""
-
-    def to_argument(self) -> str:
-        return msgspec.json.encode(self, enc_hook=str).decode()
-
-    @classmethod
-    def from_argument(cls, text: str) -> "Assignment":
-        return msgspec.json.decode(text, type=cls, dec_hook=lambda kind, value: kind(value))
-
-
 class Worker:
-    def __init__(self, assignment: Assignment) -> None:
-        self._assignment = assignment
-        self._settings = assignment.settings
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._spec = spec
+        self._settings = spec.settings
         self._state = "starting"
         self._ready = False
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT, and until everything that ran then has ended."""
+        """Runs until SIGTERM or SIGINT, and then until every running request has ended."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         certificate = ServerCertificate(self._settings.tls) if self._settings.tls else None
         if certificate is not None:
-            loop.add_signal_handler(signal.SIGHUP, certificate.look_now)
+            loop.add_signal_handler(signal.SIGHUP, certificate.check_now)
         metrics = CollectorRegistry()
         tracing = tracing_from_environment()
         connection = Connection.from_kubeconfig(self._settings.kubeconfig)
-        ops = Ops(ready=self._say_ready, metrics=lambda: asyncio.to_thread(generate_latest, metrics))
+        ops = OpsServer(ready=self._readiness, metrics=lambda: asyncio.to_thread(generate_latest, metrics))
         async with (
             Client(connection, user_agent=USER_AGENT) as client,
-            ops.serving(self._assignment.ops),
-            Assembly(
-                client,
-                offers=self._settings.offers,
-                ghippo=self._settings.ghippo,
-                kpanda=self._settings.kpanda,
-                index=self._settings.index,
-                public=self._settings.public,
-                addresses=AddressRule.allowing(self._settings.allow_addresses),
-                metrics=metrics,
-            ) as assembly,
-            self._people(assembly) as people,
+            ops.serving(self._spec.ops_socket),
+            Assembly(client, self._settings, metrics=metrics, tracing=tracing) as assembly,
             asyncio.TaskGroup() as tasks,
         ):
-            entrance = Entrance(
-                assembly.registry,
-                authenticator=people.authenticator,
-                authorizer=people.vouching_for(assembly.gatekeeper),
-                audit=people.audit,
-                limits=self._settings.limits,
-                metrics=metrics,
-                tracing=tracing,
-                receivers=assembly.receivers,
-                origins=Origins.trusting(self._settings.trusted_proxies),
-                behind=Behind(
-                    instances=Reach(assembly.pool),
-                    rights=ProxyRights(assembly.feed.authoriser),
-                    callers=people,
-                    audit=ProxyAudit(people.spool),
-                    reads=assembly.reads,
-                    writes=assembly.writes,
-                ),
-            )
-            guard = StreamGuard(entrance.streams)
-            assembly.feed.on_loss(guard.hear)
-            people.guard(entrance.streams)
-            knowing = tasks.create_task(people.run())
-            background = [
-                tasks.create_task(guard.run()),
+            until_drained = tasks.create_task(assembly.run_identities_and_audit())
+            until_stopped = [
                 tasks.create_task(assembly.run()),
-                tasks.create_task(self._begin(client, assembly, people, entrance)),
+                tasks.create_task(self._become_ready(client, assembly)),
             ]
             if certificate is not None:
-                background.append(tasks.create_task(certificate.follow()))
-            async with entrance.serving(
-                socket.socket(fileno=self._assignment.listening),
+                until_stopped.append(tasks.create_task(certificate.follow()))
+            async with assembly.entrance.serving(
+                socket.socket(fileno=self._spec.rest_fd),
                 self._grpc_address(),
                 certificate=certificate,
                 linger=self._settings.linger,
@@ -135,50 +72,42 @@ class Worker:
             ):
                 await stop.wait()
                 self._ready, self._state = False, "stopping"
-                for task in background:
+                for task in until_stopped:
                     task.cancel()
-            knowing.cancel()
+            until_drained.cancel()
         await asyncio.to_thread(tracing.close)
 
-    @asynccontextmanager
-    async def _people(self, assembly: Assembly) -> AsyncIterator[People]:
-        people = People(assembly.ghippo, audit_dir=self._settings.audit_dir, limits=self._settings.limits)
-        try:
-            yield people
-        finally:
-            await people.finish()
-
-    async def _begin(self, client: Client, assembly: Assembly, people: People, entrance: Entrance) -> None:
-        """When all that is needed has answered once. Later failures are told to those whom they concern, as replies."""
+    async def _become_ready(self, client: Client, assembly: Assembly) -> None:
+        """Returns when every dependency has answered once. Later failures are reported in the replies they affect."""
         while True:
             try:
                 await client.version(timeout=_TIMEOUT)
             except KubeError as error:
                 self._state = "the global cluster was not reached yet"
                 log.warning("global cluster not reached", error=str(error))
-                await asyncio.sleep(_LOOK_AGAIN)
+                await asyncio.sleep(_RETRY_SECONDS)
             else:
                 await assembly.wait_synced()
                 self._state = "global management was not reached yet"
-                await people.wait_known()
+                await assembly.wait_identities()
                 self._ready, self._state = True, "ready"
-                entrance.announce()
-                log.info("serving", grpc_port=self._assignment.grpc_port)
+                assembly.entrance.set_serving()
+                log.info("serving", grpc_port=self._spec.grpc_port)
                 return
 
     def _grpc_address(self) -> str:
         host = self._settings.grpc.host
-        return f"[{host}]:{self._assignment.grpc_port}" if ":" in host else f"{host}:{self._assignment.grpc_port}"
+        return f"[{host}]:{self._spec.grpc_port}" if ":" in host else f"{host}:{self._spec.grpc_port}"
 
-    async def _say_ready(self) -> tuple[bool, str]:
+    async def _readiness(self) -> tuple[bool, str]:
         return self._ready, self._state
 
 
 def main() -> None:
     log_as_json()
-    take_all_descriptors()
+    raise_descriptor_limit()
     keep_freed_memory()
-    uvloop.run(Worker(Assignment.from_argument(sys.argv[1])).run())
+    uvloop.run(Worker(WorkerSpec.from_argument(sys.argv[1])).run())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """The `kairship` command.
 
-`app` assembles it and turns expected failures into one message and an exit code; each other module is one command or a
-family of them. What a command prints for people goes through `output`, which also knows `--output json`.
+`app` assembles the command and turns expected errors into a message and an exit code, which `failure` lists. `output`
+and `progress` print results and progress, `completion` completes names in the shell, `addresses` has an option that
+several commands share. `account` has the commands of a user who signs in to a plane. Each other module is one command
+or a group of commands.
 """
 
 from kairship.cli.app import main

@@ -1,4 +1,4 @@
-"""The option `--allow-address` of every role that connects to servers which somebody else has named."""
+"""The option `--allow-address` of every process that connects to servers whose addresses users have entered."""
 
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 AllowAddress: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        help="A network in which clusters may be although it is loopback, link-local or special; repeatable.",
+        help="Connect to clusters in this network although it is loopback, link-local or special. Repeatable.",
         envvar="KAIRSHIP_ALLOW_ADDRESSES",
     ),
 ]

@@ -1,10 +1,10 @@
-"""The assembled command, and the one place where an exception becomes an exit code.
+"""Assembles the command. This is the only place where an exception becomes an exit code.
 
-A user's mistake and a failing machine end in a message that says what to do, never in a traceback: those are for
-defects, and only what nobody foresaw gets one.
+A mistake of the user or a failure of the machine ends in a message that says what to do. Only an unexpected exception,
+which is a defect, ends in a traceback.
 
-Of all commands only the one that is asked for is imported: kubectl runs `kairship token` before each of its own
-commands, and must not wait for what servers and the embedded plane need.
+Only the module of the requested command is imported: kubectl runs `kairship token` before each of its own commands, and
+must not wait for the imports of the servers and of the embedded plane.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import sys
 
 import typer
 
-# In the order of the help: where a command is, and what is called there.
+# Each command, in the order of the help, with its module and the function or Typer app in it.
 _COMMANDS = {
     "up": ("up", "up"),
     "down": ("down", "down"),
@@ -36,8 +36,8 @@ _COMMANDS = {
 }
 
 
-def assembled(asked: str = "") -> typer.Typer:
-    """With the command that is asked for, or with all if there is none of that name."""
+def assembled(requested: str = "") -> typer.Typer:
+    """The app with the requested command, or with all commands if there is none of that name."""
     app = typer.Typer(
         name="kairship",
         no_args_is_help=True,
@@ -45,7 +45,7 @@ def assembled(asked: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_kairship)
-    for name in [asked] if asked in _COMMANDS else _COMMANDS:
+    for name in [requested] if requested in _COMMANDS else _COMMANDS:
         module, attribute = _COMMANDS[name]
         found = getattr(importlib.import_module(f"kairship.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
@@ -56,18 +56,18 @@ def assembled(asked: str = "") -> typer.Typer:
 
 
 def _kairship() -> None:
-    """One place to run many Karmada control planes."""
+    """Manage many Karmada control planes in one place."""
 
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an old terminal shows '?' for '✓' rather than nothing at all
+            stream.reconfigure(errors="replace")  # a terminal that cannot show '✓' shows '?' instead of failing
     app = assembled(*sys.argv[1:2])
     try:
         app(prog_name="kairship")  # also as `python -m kairship`
     except SystemExit:
-        raise  # the usual end, which nobody has to explain
+        raise  # the usual end of a command
     except BaseException as error:
         from kairship.cli.failure import explain
 

@@ -1,17 +1,17 @@
-"""What the shell offers while a name is typed. Read from files, so it is quick and works on a plane that is down."""
+"""Shell completion of names. It reads files, so it is fast and works while the plane is down."""
 
 from pathlib import Path
 
 import typer
 
 from kairship.embedded import Home, default_home, member_names
-from kairship.supervisor.layout import Layout
+from kairship.supervisor.paths import Layout
 
 SUPERVISOR = "supervisor"
 
 
 def log_names(root: Path) -> list[str]:
-    """Of every process that has written a log, and of the supervisor."""
+    """The name of every process that has written a log, and of the supervisor."""
     layout = Layout.of(root)
     processes = [f"{path.parent.name}/{path.stem}" for path in layout.logs.glob("*/*.log")]
     return sorted(processes) + ([SUPERVISOR] if layout.own_log.exists() else [])

@@ -1,4 +1,4 @@
-"""`kairship controller-manager`: the process that runs the controllers; one of its replicas leads."""
+"""`kairship controller-manager`: the process that runs the controllers. One of its replicas is the leader."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,30 +6,40 @@ from typing import Annotated
 import typer
 
 from kairship.cli.addresses import AllowAddress, address_rule
+from kairship.process.loopback import LOOPBACK
 
 
 def controller_manager(
-    kubeconfig: Annotated[Path, typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False)],
+    kubeconfig: Annotated[
+        Path, typer.Option(help="The kubeconfig of the global cluster.", exists=True, dir_okay=False)
+    ],
     data_dir: Annotated[
-        Path | None, typer.Option(help="Whose supervisor runs local instances; without it there is no such driver.")
+        Path | None,
+        typer.Option(
+            help="The data directory whose supervisor runs local instances. Without it there is no driver `local`."
+        ),
     ] = None,
-    backups: Annotated[Path | None, typer.Option(help="Where backups are kept; below --data-dir by default.")] = None,
-    host: Annotated[str, typer.Option(help="Where health and metrics are served.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 0,
+    backups: Annotated[
+        Path | None, typer.Option(help="The directory of backups; by default `backups` in --data-dir.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address on which health and metrics are served.")] = LOOPBACK,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port of health and metrics; 0 takes any free port.")
+    ] = 0,
     allow_address: AllowAddress = None,
 ) -> None:
-    """Run the controllers against a global cluster. Started by `kairship up`, and by a Deployment in production."""
-    # Here and not above, because it takes a moment that other commands need not wait for.
+    """Run the controllers against a global cluster. `kairship up` starts it, and in production a Deployment does."""
+    # Imported here, because these imports take a moment and the other commands do not need them.
     import uvloop
 
     from kairship.controllers import process
 
-    kept = backups or (data_dir / "backups" if data_dir else None)
-    if kept is None:
-        raise typer.BadParameter("without --data-dir, --backups must say where backups are kept")
+    backup_dir = backups or (data_dir / "backups" if data_dir else None)
+    if backup_dir is None:
+        raise typer.BadParameter("give --backups, the directory of backups, or --data-dir")
     settings = process.Settings(
         kubeconfig=kubeconfig,
-        backups=kept,
+        backups=backup_dir,
         data_dir=data_dir,
         host=host,
         port=port,

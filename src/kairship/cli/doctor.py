@@ -1,4 +1,4 @@
-"""`kairship doctor`: what users trip over, found before they do."""
+"""`kairship doctor`: checks the machine and the plane for the usual problems."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from rich.text import Text
 
 from kairship.cli.failure import ExitCode
 from kairship.cli.output import DataDir, Format, Output, bold, print_json, say
-from kairship.embedded import Home, Verdict, examine
+from kairship.embedded import Home, Verdict, run_checks
 
 _SIGNS = {
     Verdict.OK: Text("✓", style="green"),
@@ -17,14 +17,14 @@ _SIGNS = {
 
 
 def doctor(data_dir: DataDir, output: Output = Format.TABLE) -> None:
-    """Check this machine and the plane on it, and say what to do. Exit code 1 when something is wrong."""
-    findings = asyncio.run(examine(Home(data_dir)))
+    """Check this machine and the plane on it, and advise what to do. The exit code is 1 if there is a problem."""
+    results = asyncio.run(run_checks(Home(data_dir)))
     if output is Format.JSON:
-        print_json(findings)
+        print_json(results)
     else:
-        for finding in findings:
-            say(_SIGNS[finding.verdict], " ", bold(f"{finding.subject:<12}"), " ", finding.detail)
-            if finding.advice:
-                say(f"  {'':<12} → {finding.advice}")
-    if any(finding.verdict is Verdict.PROBLEM for finding in findings):
+        for result in results:
+            say(_SIGNS[result.verdict], " ", bold(f"{result.subject:<12}"), " ", result.detail)
+            if result.advice:
+                say(f"  {'':<12} → {result.advice}")
+    if any(result.verdict is Verdict.PROBLEM for result in results):
         raise typer.Exit(ExitCode.FAILED)

@@ -1,4 +1,4 @@
-"""`kairship down`: stop everything, and on request forget everything."""
+"""`kairship down`: stops the plane, and on request deletes its data."""
 
 import asyncio
 from typing import Annotated
@@ -15,7 +15,7 @@ def down(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Stop the plane. Its data stays for the next `kairship up`, unless you purge it."""
+    """Stop the plane. Its data is kept for the next `kairship up`, unless you give --purge."""
     home = Home(data_dir)
     stopped = purged = False
     if home.is_used:
@@ -31,4 +31,4 @@ def down(
         return
     say("The plane is stopped." if stopped else f"No plane was running in {home.root}.")
     if purged:
-        say("Its data is deleted.")
+        say("Its data has been deleted.")

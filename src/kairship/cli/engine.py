@@ -1,4 +1,4 @@
-"""`kairship engine`: the binaries of Kubernetes, Karmada, etcd and kwok that the plane runs."""
+"""`kairship engine`: builds, lists and copies the binaries of Kubernetes, Karmada, etcd and kwok."""
 
 import asyncio
 import time
@@ -15,25 +15,25 @@ from kairship.cli.output import Format, Output, print_json, print_table, progres
 from kairship.engine import Engine, Event, Group
 from kairship.engine.progress import Building, Built, Downloading, InstallingGo, Packing, Waiting
 
-app = typer.Typer(help="Build, list and carry over the engine's binaries.", no_args_is_help=True)
+app = typer.Typer(help="Build, list, pack and unpack the engine's binaries.", no_args_is_help=True)
 
-Groups = Annotated[list[Group], typer.Option("--group", "-g", help="Which binaries; may be given several times.")]
+Groups = Annotated[list[Group], typer.Option("--group", "-g", help="A group of binaries. Repeatable.")]
 
 
 @app.command()
 def build(group: Groups = [Group.PLANE], output: Output = Format.TABLE) -> None:  # noqa: B006 -- typer copies it
-    """Build what is missing. An interrupted build goes on where it was."""
+    """Build the binaries that are missing. A build that was interrupted continues."""
     begin = time.monotonic()
     built = asyncio.run(build_missing(group))
     if output is Format.JSON:
         print_json({"built": built, "seconds": round(time.monotonic() - begin, 1)})
     elif not built:
-        say("Everything is built already.")
+        say("All binaries have been built already.")
 
 
 @app.command(name="list")
 def list_components(output: Output = Format.TABLE) -> None:
-    """Show every binary, its version, and whether it is there."""
+    """Show every binary, its version, and whether it has been built."""
     found = asyncio.run(Engine.find())
     components = found.components()
     if output is Format.JSON:
@@ -61,7 +61,8 @@ def pack(
     if output is Format.JSON:
         print_json({"archive": str(archive), "bytes": archive.stat().st_size})
     else:
-        say(f"{archive} ({size(archive.stat().st_size)}). There: `kairship engine unpack {archive.name}`")
+        say(f"Wrote {archive} ({size(archive.stat().st_size)}).")
+        say(f"On the other machine, run `kairship engine unpack {archive.name}`.")
 
 
 @app.command()
@@ -69,32 +70,32 @@ def unpack(
     archive: Annotated[Path, typer.Argument(help="An archive that `kairship engine pack` wrote.")],
     output: Output = Format.TABLE,
 ) -> None:
-    """Take binaries from an archive, after checking that they are the pinned ones and undamaged."""
+    """Install binaries from an archive, after checking that they are undamaged and have the pinned versions."""
     with _progress() as show:
         engine_package.unpack(archive, progress=show)
     if output is Format.JSON:
         print_json({"archive": str(archive)})
     else:
-        say("The binaries are in place.")
+        say("The binaries are installed.")
 
 
 async def build_missing(groups: Sequence[Group]) -> list[str]:
-    """Build with progress on the terminal; returns what was built."""
+    """Build the missing binaries with progress on the terminal. Returns the names of those that were built."""
     built: list[str] = []
     with _progress() as show:
 
-        def note(event: Event) -> None:
+        def record(event: Event) -> None:
             if isinstance(event, Built):
                 built.append(event.binary)
             show(event)
 
-        await engine_package.build(groups, progress=note)
+        await engine_package.build(groups, progress=record)
     return built
 
 
 @contextmanager
 def _progress() -> Iterator[engine_package.Progress]:
-    """Nothing is shown before the first event: mostly there is nothing to build."""
+    """A progress bar. It is not shown before the first event, because usually there is nothing to build."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

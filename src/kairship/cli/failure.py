@@ -1,18 +1,18 @@
-"""Which failures we expect, and the exit code of each.
+"""The expected failures, and the exit code of each.
 
 | code | meaning |
 |---|---|
-| 1 | the work failed; the message says where |
-| 2 | the command was used wrongly: an unknown name, a value that cannot be |
-| 3 | the data directory cannot be used: not writable, full, damaged, or of a newer version |
+| 1 | the command failed; the message says where |
+| 2 | the command was used wrongly: an unknown name or an invalid value |
+| 3 | the data directory cannot be used: it is not writable, full, damaged, or of a newer version |
 | 4 | the engine's binaries are missing, wrong, or cannot be built |
 | 5 | no plane is running there |
 | 6 | another command is changing this plane |
-| 7 | a process did not become ready: it dies, hangs, or a port of it is taken |
-| 8 | you are not signed in, or not any more |
+| 7 | a process did not become ready: it dies, it hangs, or one of its ports is taken |
+| 8 | you are not signed in, or your session has ended |
 | 130 | interrupted |
 
-Messages are for a person: the first cause in a line or two, where to look, and what to do.
+A message has the first cause in a line or two, where to look, and what to do.
 """
 
 import enum
@@ -20,14 +20,14 @@ import errno
 
 import msgspec
 
-from kairship.cli.account.rest import RequestRefused
-from kairship.cli.account.signed_in import NotSignedIn
+from kairship.cli.account.rest_client import RequestRefused
+from kairship.cli.account.session import NotSignedIn
 from kairship.embedded import HomeBusy, HomeError, MemberError, NoPlane
 from kairship.engine import EngineError
 from kairship.instances.drivers import DriverError, StepFailed
 from kairship.instances.membership import JoinRefused
 from kairship.kube import KubeError
-from kairship.process.starting import StartError
+from kairship.process.start_error import StartError
 from kairship.supervisor import NotReady, NotRunning, State, SupervisorError
 
 
@@ -48,7 +48,7 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
 
 
-# The first that fits counts: special before general.
+# The first match counts, so a subclass comes before its base class.
 _EXPECTED: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (HomeBusy, ExitCode.BUSY),
     (NoPlane, ExitCode.NOT_RUNNING),
@@ -70,9 +70,9 @@ _SHOWN = 2
 
 
 def explain(error: BaseException) -> Failure | None:
-    """What to tell the user, or nothing for what we did not expect."""
+    """The exit code and the message for an expected error, or None for an unexpected one."""
     if isinstance(error, BaseExceptionGroup):
-        # Of work side by side the first failure ended the rest, and stands first.
+        # Of concurrent tasks the one that failed first cancelled the others, and its error comes first.
         return explain(error.exceptions[0])
     if isinstance(error, StepFailed):
         cause = explain(error.__cause__) if error.__cause__ else None
@@ -83,7 +83,9 @@ def explain(error: BaseException) -> Failure | None:
     if isinstance(error, OSError) and error.errno is not None:
         where = f": {error.filename}" if error.filename else ""
         if error.errno in _NO_ROOM:
-            return Failure(ExitCode.DATA_DIRECTORY, f"the disk is full{where}\nMake room, then run the command again.")
+            return Failure(
+                ExitCode.DATA_DIRECTORY, f"the disk is full{where}\nFree some disk space, then run the command again."
+            )
         return Failure(ExitCode.FAILED, f"{error.strerror}{where}")
     return None
 
@@ -92,18 +94,18 @@ def _message(error: BaseException, code: ExitCode) -> str:
     if isinstance(error, NotReady):
         return _root_causes(error)
     if code is ExitCode.NOT_RUNNING:
-        return f"{error}\nStart one with `kairship up`."
+        return f"{error}\nStart a plane with `kairship up`."
     return str(error)
 
 
 def _root_causes(error: NotReady) -> str:
-    """What merely waits for another process is not a cause."""
+    """A message with the causes. A process that only waits for another one is not a cause."""
     causes = [process for process in error.processes if process.state is not State.WAITING] or [*error.processes]
-    causes.sort(key=lambda process: process.state is not State.BACKOFF)  # what died comes before what only hangs
+    causes.sort(key=lambda process: process.state is not State.BACKOFF)  # processes that died, then those that hang
     lines = []
     for process in causes[:_SHOWN]:
         lines += [f"{process.name} is not ready: {process.reason or process.state.value}", f"  log: {process.log}"]
     if len(causes) > _SHOWN:
-        lines.append(f"and {len(causes) - _SHOWN} more: `kairship status`")
-    lines.append("`kairship doctor` looks for what is often in the way.")
+        lines.append(f"and {len(causes) - _SHOWN} more: see `kairship status`")
+    lines.append("Run `kairship doctor`, which checks for the usual causes.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`kairship ghippo`: global management, behind the entrance."""
+"""`kairship ghippo`: global management, a backend of the entrance."""
 
 import asyncio
 from pathlib import Path
@@ -6,33 +6,39 @@ from typing import Annotated
 
 import typer
 
+from kairship.process.loopback import LOOPBACK
+
 
 def ghippo(
     kubeconfig: Annotated[
         Path,
-        typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"),
+        typer.Option(
+            help="The kubeconfig of the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"
+        ),
     ],
     data_dir: Annotated[
         Path,
         typer.Option(
-            help="Where the key that secrets are sealed with is kept, and the database unless that is elsewhere.",
+            help="The directory of the key that seals secrets, and of the database unless --database-url is given.",
             file_okay=False,
             envvar="KAIRSHIP_GHIPPO_DATA",
         ),
     ],
-    tls_cert: Annotated[Path, typer.Option(help="Its certificate, in PEM.", envvar="KAIRSHIP_TLS_CERT")],
-    tls_key: Annotated[Path, typer.Option(help="The key of it.", envvar="KAIRSHIP_TLS_KEY")],
+    tls_cert: Annotated[Path, typer.Option(help="The server certificate, in PEM.", envvar="KAIRSHIP_TLS_CERT")],
+    tls_key: Annotated[
+        Path, typer.Option(help="The key of the server certificate, in PEM.", envvar="KAIRSHIP_TLS_KEY")
+    ],
     database_url: Annotated[
         Path | None,
         typer.Option(
-            help="A file with the address of a PostgreSQL database, which any number of replicas may share.",
+            help="A file with the URL of a PostgreSQL database, which several replicas can share.",
             envvar="KAIRSHIP_DATABASE_URL_FILE",
         ),
     ] = None,
     first_password: Annotated[
         Path | None,
         typer.Option(
-            help="A file with the password of the first administrator; removed when it has been changed.",
+            help="A file with the password of the first administrator. It is deleted when the password is changed.",
             envvar="KAIRSHIP_FIRST_PASSWORD_FILE",
         ),
     ] = None,
@@ -44,25 +50,34 @@ def ghippo(
     ] = None,
     webhook: Annotated[
         str | None,
-        typer.Option(help="Where the entrance of this plane takes bindings.", envvar="KAIRSHIP_WEBHOOK"),
+        typer.Option(
+            help="The URL at which the entrance of this plane receives access bindings.", envvar="KAIRSHIP_WEBHOOK"
+        ),
     ] = None,
     webhook_ca: Annotated[
-        Path | None, typer.Option(help="The authority of its certificate.", envvar="KAIRSHIP_WEBHOOK_CA")
+        Path | None,
+        typer.Option(
+            help="The authority that issued the entrance's certificate, in PEM.", envvar="KAIRSHIP_WEBHOOK_CA"
+        ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where gRPC is served.", envvar="KAIRSHIP_HOST")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of gRPC.", envvar="KAIRSHIP_PORT")] = 9444,
+    host: Annotated[str, typer.Option(help="The address on which gRPC is served.", envvar="KAIRSHIP_HOST")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of gRPC.", envvar="KAIRSHIP_PORT")] = 9444,
     ops_host: Annotated[
-        str, typer.Option(help="Where health and metrics are served, in plain HTTP.", envvar="KAIRSHIP_OPS_HOST")
-    ] = "127.0.0.1",
+        str,
+        typer.Option(
+            help="The address on which health and metrics are served, in plain HTTP.", envvar="KAIRSHIP_OPS_HOST"
+        ),
+    ] = LOOPBACK,
     ops_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
+        int, typer.Option(min=0, max=65535, help="The port of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
     ] = 8082,
     audit_days: Annotated[
-        int, typer.Option(min=1, max=36500, help="How long the audit is kept.", envvar="KAIRSHIP_AUDIT_DAYS")
+        int,
+        typer.Option(min=1, max=36500, help="Days for which audit records are kept.", envvar="KAIRSHIP_AUDIT_DAYS"),
     ] = 365,
 ) -> None:
-    """Serve identities, roles, workspaces and audit. Started by `kairship up`, and by a Deployment in production."""
-    # Here and not above, because it takes a moment that other commands need not wait for.
+    """Serve users, roles, workspaces and audit. `kairship up` starts it, and in production a Deployment does."""
+    # Imported here, because these imports take a moment and the other commands do not need them.
     from kairship.ghippo import process
     from kairship.ghippo.settings import Settings
     from kairship.process.certificates import CertificateFiles

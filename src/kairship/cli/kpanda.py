@@ -1,4 +1,4 @@
-"""`kairship kpanda`: container management, behind the entrance."""
+"""`kairship kpanda`: container management, a backend of the entrance."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,23 +6,28 @@ from typing import Annotated
 import typer
 
 from kairship.cli.addresses import AllowAddress, address_rule
+from kairship.process.loopback import LOOPBACK
 
 
 def kpanda(
     kubeconfig: Annotated[
         Path,
-        typer.Option(help="Leads to the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"),
+        typer.Option(
+            help="The kubeconfig of the global cluster.", exists=True, dir_okay=False, envvar="KAIRSHIP_KUBECONFIG"
+        ),
     ],
-    tls_cert: Annotated[Path, typer.Option(help="Its certificate, in PEM.", envvar="KAIRSHIP_TLS_CERT")],
-    tls_key: Annotated[Path, typer.Option(help="The key of it.", envvar="KAIRSHIP_TLS_KEY")],
+    tls_cert: Annotated[Path, typer.Option(help="The server certificate, in PEM.", envvar="KAIRSHIP_TLS_CERT")],
+    tls_key: Annotated[
+        Path, typer.Option(help="The key of the server certificate, in PEM.", envvar="KAIRSHIP_TLS_KEY")
+    ],
     index: Annotated[
         Path | None,
-        typer.Option(help="The directory of the index; one process only can write there.", envvar="KAIRSHIP_INDEX"),
+        typer.Option(help="The directory of the index. Only one process can write to it.", envvar="KAIRSHIP_INDEX"),
     ] = None,
     index_url_file: Annotated[
         Path | None,
         typer.Option(
-            help="A file with the URL of the index in PostgreSQL, which any number of replicas may share.",
+            help="A file with the URL of the index in PostgreSQL, which several replicas can share.",
             envvar="KAIRSHIP_INDEX_URL_FILE",
         ),
     ] = None,
@@ -30,28 +35,31 @@ def kpanda(
     exclude_kind: Annotated[
         list[str] | None,
         typer.Option(
-            help="A kind that is not collected, as `events` or `leases.coordination.k8s.io`; repeatable.",
+            help="A kind that is not collected, for example `events` or `leases.coordination.k8s.io`. Repeatable.",
             envvar="KAIRSHIP_EXCLUDE_KINDS",
         ),
     ] = None,
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
-            help="A namespace of which nothing is collected, in any cluster; repeatable.",
+            help="A namespace whose objects are not collected from any cluster. Repeatable.",
             envvar="KAIRSHIP_EXCLUDE_NAMESPACES",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where gRPC is served.", envvar="KAIRSHIP_HOST")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of gRPC.", envvar="KAIRSHIP_PORT")] = 9445,
+    host: Annotated[str, typer.Option(help="The address on which gRPC is served.", envvar="KAIRSHIP_HOST")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of gRPC.", envvar="KAIRSHIP_PORT")] = 9445,
     ops_host: Annotated[
-        str, typer.Option(help="Where health and metrics are served, in plain HTTP.", envvar="KAIRSHIP_OPS_HOST")
-    ] = "127.0.0.1",
+        str,
+        typer.Option(
+            help="The address on which health and metrics are served, in plain HTTP.", envvar="KAIRSHIP_OPS_HOST"
+        ),
+    ] = LOOPBACK,
     ops_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
+        int, typer.Option(min=0, max=65535, help="The port of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
     ] = 8083,
 ) -> None:
-    """Register clusters and collect what is in them. Started by `kairship up`, and by a Deployment in production."""
-    # Here and not above, because it takes a moment that other commands need not wait for.
+    """Register clusters and collect their objects. `kairship up` starts it, and in production a Deployment does."""
+    # Imported here, because these imports take a moment and the other commands do not need them.
     import msgspec
     import uvloop
 
@@ -59,7 +67,7 @@ def kpanda(
     from kairship.kpanda.collector import CollectorSettings
     from kairship.kpanda.settings import Settings
     from kairship.process.certificates import CertificateFiles
-    from kairship.resources.scalars import Label
+    from kairship.resources.schema.scalars import Label
 
     try:
         collector = CollectorSettings(
@@ -67,7 +75,9 @@ def kpanda(
             excluded_namespaces=msgspec.convert(exclude_namespace or [], frozenset[Label]),
         )
     except msgspec.ValidationError:
-        raise typer.BadParameter("--exclude-namespace: that is no name of a namespace") from None
+        raise typer.BadParameter(
+            "--exclude-namespace must be the name of a namespace: up to 63 characters of a-z, 0-9 and '-'"
+        ) from None
     settings = Settings(
         kubeconfig=kubeconfig,
         tls=CertificateFiles(tls_cert, tls_key),

@@ -1,4 +1,4 @@
-"""`kairship member`: clusters of the embedded plane that come, go, fail and return."""
+"""`kairship member`: adds, removes, stops and starts member clusters of the embedded plane."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,40 +22,40 @@ NewName = Annotated[str, typer.Argument(help="The name of the member: a-z, 0-9 a
 def add(
     name: NewName,
     data_dir: DataDir,
-    provider: Annotated[str, typer.Option(help="Whose cluster it plays.")] = "kwok",
-    region: Annotated[str, typer.Option(help="Where it plays to be.")] = "local",
-    zone: Annotated[str, typer.Option(help="The zone of its nodes; the region's name with '-a' by default.")] = "",
-    nodes: Annotated[int, typer.Option(min=1, max=500, help="How many nodes.")] = 3,
-    cpu: Annotated[str, typer.Option(help="CPUs of a node.")] = "8",
-    memory: Annotated[str, typer.Option(help="Memory of a node.")] = "32Gi",
+    provider: Annotated[str, typer.Option(help="The provider that the cluster claims to have.")] = "kwok",
+    region: Annotated[str, typer.Option(help="The region that the cluster claims to be in.")] = "local",
+    zone: Annotated[str, typer.Option(help="The zone of the nodes; by default the region followed by '-a'.")] = "",
+    nodes: Annotated[int, typer.Option(min=1, max=500, help="The number of nodes.")] = 3,
+    cpu: Annotated[str, typer.Option(help="The CPUs of each node.")] = "8",
+    memory: Annotated[str, typer.Option(help="The memory of each node.")] = "32Gi",
     output: Output = Format.TABLE,
 ) -> None:
     """Add a member cluster and join it to the demo instance."""
     group = NodeGroup(zone=zone or f"{region}-a", count=nodes, cpu=cpu, memory=memory)
     spec = MemberSpec(name=name, provider=provider, region=region, nodes=(group,))
     _change(Home(data_dir), lambda plane, reporter: plane.add_member(spec, reporter))
-    _tell(output, name, "added")
+    _print_result(output, name, "added")
 
 
 @app.command()
 def remove(name: Name, data_dir: DataDir, output: Output = Format.TABLE) -> None:
-    """Take a member out of the instance and delete its cluster. One that does not run is removed by force."""
+    """Remove a member from the instance and delete its cluster. A member that does not run is removed by force."""
     _change(Home(data_dir), lambda plane, reporter: plane.remove_member(name, reporter))
-    _tell(output, name, "removed")
+    _print_result(output, name, "removed")
 
 
 @app.command()
 def stop(name: Name, data_dir: DataDir, output: Output = Format.TABLE) -> None:
-    """Stop a member's processes, as if the cluster had failed; Karmada notices within a minute."""
+    """Stop a member's processes, as if the cluster had failed. Karmada notices within a minute."""
     _change(Home(data_dir), lambda plane, reporter: plane.members.stop(name, reporter))
-    _tell(output, name, "stopped")
+    _print_result(output, name, "stopped")
 
 
 @app.command()
 def start(name: Name, data_dir: DataDir, output: Output = Format.TABLE) -> None:
     """Start a stopped member again."""
     _change(Home(data_dir), lambda plane, reporter: plane.members.start(name, reporter))
-    _tell(output, name, "started")
+    _print_result(output, name, "started")
 
 
 @app.command(name="list")
@@ -87,20 +87,20 @@ async def _overview(home: Home) -> list[Member]:
 
 
 def _change(home: Home, act: Callable[[EmbeddedPlane, Reporter], Awaitable[None]]) -> None:
-    """Change a running plane while nobody else does."""
+    """Change a running plane, holding its lock."""
 
-    async def work() -> None:
+    async def change() -> None:
         home.read()
         await supervision.require(home.root)
         plane = EmbeddedPlane(home, await Engine.find())
         with home.exclusive(), LiveReporter() as reporter:
             await act(plane, reporter)
 
-    asyncio.run(work())
+    asyncio.run(change())
 
 
-def _tell(output: Format, name: str, what: str) -> None:
+def _print_result(output: Format, name: str, state: str) -> None:
     if output is Format.JSON:
-        print_json({"member": name, "state": what})
+        print_json({"member": name, "state": state})
     else:
-        say(f"Member {name} is {what}.")
+        say(f"Member {name} is {state}.")

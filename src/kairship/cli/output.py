@@ -1,4 +1,4 @@
-"""What commands share: their common options, text and tables for people, JSON for programs.
+"""The options that commands share, and their output: text and tables for people, JSON for programs.
 
 Results go to stdout. Progress and questions go to stderr, so that they never end up in a pipe.
 """
@@ -27,7 +27,7 @@ class Format(enum.StrEnum):
     JSON = "json"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="For people, or for programs.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="A table for people, or JSON for programs.")]
 DataDir = Annotated[
     Path,
     typer.Option(
@@ -36,7 +36,7 @@ DataDir = Annotated[
         envvar="KAIRSHIP_DATA_DIR",
         default_factory=_default_home,
         show_default="~/.local/share/kairship",
-        help="Where the plane keeps everything.",
+        help="The directory with all data of the plane.",
     ),
 ]
 
@@ -45,12 +45,12 @@ Cell = str | Text
 console = Console(highlight=False)
 progress_console = Console(stderr=True, highlight=False)
 
-# Where nobody looks at it, a table may be as wide as it likes.
+# The width of a table that is not printed on a terminal.
 _UNBOUNDED = 400
 
 
 def say(*parts: Cell) -> None:
-    """A line of text, taken literally: paths and messages may contain what a markup language would swallow."""
+    """Print a line of text without interpreting markup: paths and messages may contain brackets."""
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
@@ -59,12 +59,12 @@ def bold(text: str) -> Text:
 
 
 def print_json(value: Any) -> None:
-    """What JSON has no word for is a path."""
+    """Print a value as JSON. Paths, which JSON has no type for, become strings."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode() + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """The first column names things and is never broken."""
+    """Print a table. The first column, which has the names, is never wrapped."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for position, column in enumerate(columns):
         table.add_column(column, no_wrap=position == 0, overflow="ignore" if position == 0 else "fold")

@@ -1,4 +1,4 @@
-"""Progress on a terminal: one line per subject while they work side by side; plain lines where there is no terminal."""
+"""Progress of concurrent work: a live table with one row per subject on a terminal, plain lines elsewhere."""
 
 import time
 from types import TracebackType
@@ -14,7 +14,7 @@ from kairship.cli.output import progress_console
 
 
 class _Subject:
-    """One of the things that are being worked on."""
+    """One row of the table."""
 
     def __init__(self) -> None:
         self.begin = time.monotonic()
@@ -27,7 +27,7 @@ class _Subject:
 
 
 class LiveReporter:
-    """Implements the embedded plane's ``Reporter``. Use as a context manager around the work."""
+    """Implements the embedded plane's `Reporter`. Use it as a context manager around the work."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
@@ -51,7 +51,7 @@ class LiveReporter:
     def doing(self, subject: str, activity: str) -> None:
         known = self._subjects.setdefault(subject, _Subject())
         if known.text == activity and known.end is None:
-            return  # somebody who polls may say the same thing many times
+            return  # a caller that polls reports the same activity many times
         known.text, known.end = activity, None
         self._line(f"{subject}: {activity}")
 

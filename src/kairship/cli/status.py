@@ -1,4 +1,4 @@
-"""`kairship status`: every process of the plane, how it is, and what it costs."""
+"""`kairship status`: shows every process of the plane, its state, and the memory and CPU that it uses."""
 
 import asyncio
 import itertools
@@ -17,13 +17,13 @@ from kairship.embedded import Home, supervision
 from kairship.supervisor import ProcessStatus, State, SupervisorClient
 
 _COLOURS = {State.READY: "green", State.STOPPED: "dim", State.BACKOFF: "red", State.UNREADY: "red"}
-_WELL = (State.READY, State.STOPPED)
+_HEALTHY = (State.READY, State.STOPPED)
 
 
 class PlaneStatus(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     version: str
-    """Of the supervisor that runs, which may be older than this command."""
+    """The version of the running supervisor, which may be older than this command."""
     pid: int
     uptime_seconds: float
     memory_bytes: int
@@ -32,17 +32,17 @@ class PlaneStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def status(data_dir: DataDir, output: Output = Format.TABLE) -> None:
-    """Show every process: state, age, restarts, memory, CPU. Exit code 7 when one is not well."""
-    plane = asyncio.run(_ask(Home(data_dir).root))
+    """Show every process: state, age, restarts, memory, CPU. The exit code is 7 if one is not healthy."""
+    plane = asyncio.run(_plane_status(Home(data_dir).root))
     if output is Format.JSON:
         print_json(plane)
     else:
         _print(plane)
-    if any(process.state not in _WELL for process in plane.processes):
+    if any(process.state not in _HEALTHY for process in plane.processes):
         raise typer.Exit(ExitCode.NOT_READY)
 
 
-async def _ask(root: Path) -> PlaneStatus:
+async def _plane_status(root: Path) -> PlaneStatus:
     health = await supervision.require(root)
     processes = await SupervisorClient(root).status(measured=True)
     return PlaneStatus(
@@ -66,13 +66,13 @@ def _print(plane: PlaneStatus) -> None:
     print_table(columns, list(_rows(plane.processes)))
     say(f"\n{len(plane.processes)} processes, {size(plane.memory_bytes)}, {plane.cpu_percent:.0f} % of one core")
     for process in plane.processes:
-        if process.state not in _WELL:
+        if process.state not in _HEALTHY:
             say(Text("! ", style="red"), bold(process.name), f" {process.reason or process.state.value}")
             say(f"  log: {process.log}")
 
 
 def _rows(processes: Sequence[ProcessStatus]) -> Iterator[Sequence[Cell]]:
-    """Each group with its sums, and its processes below it."""
+    """A row with the sums of each group, followed by the rows of its processes."""
     for group, found in itertools.groupby(processes, key=lambda process: process.name.partition("/")[0]):
         members = list(found)
         states = {process.state for process in members}

@@ -1,4 +1,4 @@
-"""`kairship up`: from nothing to a running plane, or from a broken one to a healthy one."""
+"""`kairship up`: starts the plane, or repairs it."""
 
 import asyncio
 import shlex
@@ -26,24 +26,28 @@ def up(
             min=0,
             max=_ALL,
             show_default=str(_ALL),
-            help="Member clusters of a new plane. Change them later with `kairship member`.",
+            help="The number of member clusters of a new plane. Change them later with `kairship member`.",
         ),
     ] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Start the plane, or repair it: engine, global cluster, a Karmada instance, member clusters, a demo."""
+    """Start the plane, or repair it: engine, global cluster, a Karmada instance, member clusters and a demo."""
     home = Home(data_dir)
     try:
         engine, outcome = asyncio.run(_up(home, _ALL if members is None else members))
     except KeyboardInterrupt:
         progress_console.print(
-            f"Interrupted. `kairship up{_elsewhere(home)}` goes on, `kairship down{_elsewhere(home)}` stops what runs.",
+            f"Interrupted. Continue with `kairship up{_data_dir_flag(home)}`, "
+            f"or stop what runs with `kairship down{_data_dir_flag(home)}`.",
             markup=False,
             soft_wrap=True,
         )
         raise
     if members not in (None, len(outcome.members)):
-        progress_console.print("This plane has members of its own already: --members is for new planes.")
+        progress_console.print(
+            "The members of this plane were not changed: --members is for new planes. Use `kairship member` instead.",
+            soft_wrap=True,
+        )
     if output is Format.JSON:
         print_json(outcome)
     else:
@@ -53,7 +57,7 @@ def up(
 async def _up(home: Home, members: int) -> tuple[Engine, Outcome]:
     with home.exclusive():
         engine = await Engine.find()
-        if engine.folder is None:  # binaries that somebody brought are not ours to add to
+        if engine.folder is None:  # KAIRSHIP_ENGINE_DIR belongs to the user, and nothing is built into it
             await build_missing([Group.PLANE])
         with LiveReporter() as reporter:
             return engine, await EmbeddedPlane(home, engine).up(reporter, demo.MEMBERS[:members])
@@ -67,9 +71,9 @@ def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
     else:
         headline, rest = "The plane is up", f" after {outcome.seconds:.1f} s, in {home.root}."
     say("\n", Text(headline, style="bold green"), rest)
-    elsewhere = _elsewhere(home)
+    data_dir_flag = _data_dir_flag(home)
     lines = [
-        ("API", f"{outcome.entrance.server}, to be tried at {outcome.entrance.server}/docs"),
+        ("API", f"{outcome.entrance.server}, documented at {outcome.entrance.server}/docs"),
         ("sign in", _sign_in(outcome)),
         ("token", Path(outcome.entrance.token_file).read_text(encoding="ascii")),
         ("call it", _curl(outcome)),
@@ -78,14 +82,14 @@ def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:
         ("instance demo", outcome.instance_server),
         ("members", ", ".join(outcome.members) or "none"),
         *(
-            (f"  {name}", f"stopped; start it: kairship member start {name}{elsewhere}")
+            (f"  {name}", f"stopped; start it with: kairship member start {name}{data_dir_flag}")
             for name in outcome.stopped_members
         ),
         ("kubectl", f"export KUBECONFIG={shlex.quote(outcome.kubeconfig)}"),
         ("contexts", ", ".join(outcome.contexts)),
         ("try", f"{_kubectl(engine, outcome)} --context demo get clusters,deployments"),
-        ("look", f"kairship status{elsewhere}"),
-        ("stop", f"kairship down{elsewhere}"),
+        ("status", f"kairship status{data_dir_flag}"),
+        ("stop", f"kairship down{data_dir_flag}"),
     ]
     for name, value in lines:
         say(bold(f"  {name:<15} "), value)
@@ -96,19 +100,19 @@ def _sign_in(outcome: Outcome) -> str:
         return "as admin, with the password that you have chosen"
     try:
         password = Path(outcome.entrance.password_file).read_text(encoding="ascii")
-    except FileNotFoundError:  # changed at this moment
+    except FileNotFoundError:  # the administrator has changed the password at this moment
         return "as admin, with the password that you have chosen"
     return f"as admin, with the password {password}, which must be changed"
 
 
 def _kubectl(engine: Engine, outcome: Outcome) -> str:
-    """Works when pasted into any shell, whatever KUBECONFIG is there."""
+    """A kubectl command that works in any shell, whatever its KUBECONFIG is."""
     program = "kubectl" if shutil.which("kubectl") else str(engine.binary("kubectl"))
     return shlex.join([program, "--kubeconfig", outcome.kubeconfig])
 
 
 def _curl(outcome: Outcome) -> str:
-    """The token comes from its file, into curl's input: arguments are seen by everybody, and stay in histories."""
+    """A curl command that passes the token on stdin: other users can see arguments, and histories keep them."""
     entrance = outcome.entrance
     return (
         f'echo "Authorization: Bearer $(cat {shlex.quote(entrance.token_file)})" |'
@@ -116,5 +120,5 @@ def _curl(outcome: Outcome) -> str:
     )
 
 
-def _elsewhere(home: Home) -> str:
+def _data_dir_flag(home: Home) -> str:
     return "" if home.is_default else f" --data-dir {shlex.quote(str(home.root))}"

@@ -1,4 +1,4 @@
-"""`kairship version`: of Kairship, and of everything it runs."""
+"""`kairship version`: shows the versions of Kairship and of the engine's binaries."""
 
 import platform
 
@@ -9,7 +9,7 @@ from kairship.engine.pins import Catalogue
 
 
 def version(output: Output = Format.TABLE) -> None:
-    """Show the version of Kairship and of what it runs."""
+    """Show the versions of Kairship and of the binaries that it runs."""
     pinned = [(binary.name, binary.version) for binary in Catalogue.load().binaries if binary.group is Group.PLANE]
     if output is Format.JSON:
         components = [{"name": name, "version": number} for name, number in pinned]

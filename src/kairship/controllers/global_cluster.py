@@ -1,6 +1,6 @@
-"""What the controllers read of the global cluster: the kinds, and of each the part that wakes them.
+"""What the controllers read of the global cluster: its kinds, their shapes, and the reflectors that they share.
 
-Shapes leave the status out where a controller writes it: nobody is woken by what it wrote itself.
+Shapes leave the status out where a controller writes it, so that its own writes do not enqueue it again.
 """
 
 import base64
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import msgspec
 
 from kairship.access import Binding
-from kairship.access.storing import BINDING
-from kairship.instances.pool_sources import fingerprint
+from kairship.access.delivery.binding_store import BINDING
+from kairship.instances.pool.sources import fingerprint
 from kairship.kube import Client, kinds
-from kairship.reconcile import Clock, Grouping, Key, Metadata, Metrics, Reflector, Selection, resource_of
+from kairship.reconcile import Clock, Indexer, Key, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
     CLUSTERS,
     INSTANCES,
@@ -39,14 +39,14 @@ class _Adopted(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WantedInstance(msgspec.Struct, frozen=True):
-    """That an instance is asked for, in which generation, and the Secret by which it is adopted."""
+    """An instance without its status: its generation, and the Secret by which it is adopted."""
 
     metadata: Metadata
     spec: _Adopted
 
 
 class ObservedInstance(msgspec.Struct, frozen=True):
-    """An instance with its status, for those who compare what they find with what it says."""
+    """An instance with its status, for controllers that compare what they find with what is written."""
 
     metadata: Metadata
     spec: InstanceSpec
@@ -62,7 +62,7 @@ class _InKarmada(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JoinedCluster(msgspec.Struct, frozen=True):
-    """That a cluster belongs to an instance, and whether the instance has it."""
+    """A membership: the instance of a cluster, and whether Karmada has the cluster."""
 
     metadata: Metadata
     spec: _Joined
@@ -74,7 +74,7 @@ class _Expiry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """What container management found out, without what changes with every look."""
+    """What container management found out about a cluster, without the fields that change all the time."""
 
     id: str | None = None
     provider: str = ""
@@ -83,7 +83,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class RegisteredCluster(msgspec.Struct, frozen=True):
-    """A cluster that container management has."""
+    """A cluster of container management."""
 
     metadata: Metadata
     spec: ClusterSpec
@@ -91,12 +91,12 @@ class RegisteredCluster(msgspec.Struct, frozen=True):
 
 
 class SecretFingerprint(msgspec.Struct):
-    """That a Secret has changed. Its content is forgotten as soon as it is decoded."""
+    """The fingerprint of a Secret, which shows its changes. The content is not kept."""
 
     metadata: Metadata
     data: dict[str, str] | str | None = None
     kubeconfig: str = ""
-    """The fingerprint of the kubeconfig in it, as the pool takes it."""
+    """The fingerprint of the kubeconfig in it, which equals the one that the pool computes."""
 
     def __post_init__(self) -> None:
         if isinstance(self.data, dict):
@@ -105,7 +105,7 @@ class SecretFingerprint(msgspec.Struct):
 
 
 class GlobalCluster:
-    """The reflectors of one term. Controllers that need the same one share it."""
+    """The reflectors of one term, which the controllers share, and the indexers on them."""
 
     def __init__(self, client: Client, *, clock: Clock, metrics: Metrics) -> None:
         self.wanted = Reflector(client, Selection(INSTANCE, WantedInstance), clock=clock, metrics=metrics)
@@ -117,15 +117,16 @@ class GlobalCluster:
             client, Selection(kinds.SECRETS, SecretFingerprint, namespace=NAMESPACE), clock=clock, metrics=metrics
         )
 
-        # In step before anybody else hears of a change.
-        self._members = Grouping(self.memberships, lambda membership: membership.spec.instance)
-        self._opened = Grouping(self.clusters, lambda cluster: cluster.spec.credentials.name)
-        self._identified = Grouping(self.clusters, lambda cluster: cluster.status.id)
-        self._adopted = Grouping(self.wanted, _adopting_secret)
-        self._by_uid = Grouping(self.wanted, lambda instance: instance.metadata.uid)
+        # Made here, so that they know a change before the handlers of any controller are called.
+        self._members = Indexer(self.memberships, lambda membership: membership.spec.instance)
+        self._opened = Indexer(self.clusters, lambda cluster: cluster.spec.credentials.name)
+        self._identified = Indexer(self.clusters, lambda cluster: cluster.status.id)
+        self._adopted = Indexer(self.wanted, _adopting_secret)
+        self._by_uid = Indexer(self.wanted, lambda instance: instance.metadata.uid)
 
-    def in_step(self, instance: str) -> bool:
-        """Whether both pictures of an instance show the same one. They are told at different moments."""
+    def caches_agree(self, instance: str) -> bool:
+        """Whether `wanted` and `observed` show the same generation of an instance. They are updated one after the
+        other."""
         wanted, observed = self.wanted.store.get(instance), self.observed.store.get(instance)
         if wanted is None or observed is None:
             return wanted is None and observed is None
@@ -134,22 +135,22 @@ class GlobalCluster:
             observed.metadata.generation,
         )
 
-    def clusters_opened_by(self, secret: SecretFingerprint) -> Iterable[RegisteredCluster]:
+    def clusters_with_credential(self, secret: SecretFingerprint) -> Iterable[RegisteredCluster]:
         """The clusters whose credential is in this Secret."""
-        return self._opened.of(secret.metadata.name)
+        return self._opened.by_value(secret.metadata.name)
 
-    def clusters_identified_by(self, identity: str) -> Iterable[RegisteredCluster]:
-        """Those that are one and the same cluster: more than one, if somebody registered it twice."""
-        return self._identified.of(identity)
+    def clusters_with_identity(self, identity: str) -> Iterable[RegisteredCluster]:
+        """The registrations of one and the same cluster: more than one, if it was registered twice."""
+        return self._identified.by_value(identity)
 
     def members_of(self, instance: str) -> Iterable[JoinedCluster]:
-        return self._members.of(instance)
+        return self._members.by_value(instance)
 
-    def instance_with(self, uid: str) -> WantedInstance | None:
-        return next(self._by_uid.of(uid), None)
+    def instance_by_uid(self, uid: str) -> WantedInstance | None:
+        return next(self._by_uid.by_value(uid), None)
 
     def instances_adopted_by(self, secret: SecretFingerprint) -> Iterable[Key]:
-        return (instance_key(instance.metadata.name) for instance in self._adopted.of(secret.metadata.name))
+        return (instance_key(instance.metadata.name) for instance in self._adopted.by_value(secret.metadata.name))
 
 
 def _adopting_secret(instance: WantedInstance) -> str | None:
@@ -158,12 +159,12 @@ def _adopting_secret(instance: WantedInstance) -> str | None:
 
 
 def instance_key(name: str) -> Key:
-    """In a group of its own: instances do not wait for each other."""
+    """The key of an instance, in a group of its own: instances do not wait for each other."""
     return Key(name, group=name)
 
 
 def no_key(_: object) -> Iterable[Key]:
-    """For a collection that is read and wakes nobody."""
+    """For a collection that a controller only reads: its changes enqueue no key."""
     return ()
 
 

@@ -1,11 +1,11 @@
-"""What the controller-manager may do in the global cluster: no more than its controllers need.
+"""The RBAC of the controller-manager in the global cluster: no more than its controllers need.
 
-Secrets are a matter of the plane's own namespace, and so is the lease. Instances and memberships may be changed in two
-places only: the finalizer, which is part of the object itself, and their status.
+Its Secrets and its lease are in the plane's own namespace. It changes only two things of instances and memberships: the
+finalizers, which are part of the object itself, and the status.
 """
 
 from kairship.resources import ACCESS_BINDINGS, CLUSTERS, INSTANCES, MEMBERSHIPS, PRODUCTS, REGISTRATIONS
-from kairship.resources.service_account import Manifest, rule, service_account
+from kairship.resources.install.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-controller-manager"
 
@@ -13,7 +13,7 @@ _READ = ("get", "list", "watch")
 
 
 def manifests() -> list[Manifest]:
-    """The namespace must exist."""
+    """The manifests of the account and its roles. The namespace of the plane must exist."""
     return service_account(
         ACCOUNT,
         everywhere=[
@@ -21,13 +21,13 @@ def manifests() -> list[Manifest]:
             rule(INSTANCES.group, [f"{INSTANCES.plural}/status"], ["patch"]),
             rule(MEMBERSHIPS.group, [MEMBERSHIPS.plural], [*_READ, "patch"]),
             rule(MEMBERSHIPS.group, [f"{MEMBERSHIPS.plural}/status"], ["patch"]),
-            # Those that stand for instances are made and removed here.
+            # The controller-manager creates and removes the virtual clusters, which stand for instances.
             rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "create", "patch", "delete"]),
             rule(ACCESS_BINDINGS.group, [ACCESS_BINDINGS.plural], _READ),
             rule(ACCESS_BINDINGS.group, [f"{ACCESS_BINDINGS.plural}/status"], ["patch"]),
             rule(REGISTRATIONS.group, [REGISTRATIONS.plural], [*_READ, "create", "patch", "delete"]),
             rule(PRODUCTS.group, [PRODUCTS.plural], [*_READ, "create", "patch"]),
-            # Events of cluster-scoped objects are in the namespace default.
+            # The events of cluster-scoped objects are in the namespace default.
             rule("", ["events"], ["create", "patch"]),
         ],
         in_namespace=[

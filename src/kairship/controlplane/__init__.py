@@ -1,10 +1,10 @@
-"""Control planes as data: from a name, ports and a directory to certificates and process specifications.
+"""Control planes as data: turns a name, ports and a directory into certificates and process specifications.
 
-Nothing here starts a process or talks to a server. ``pki`` writes the certificates of one control plane, ``kubernetes``
-and ``karmada`` describe its processes, ``snapshot`` runs etcd's own tools on its data. Who runs the result is the
-supervisor; who decides what exists is a driver (``kairship.instances.drivers``) or the embedded plane.
+Nothing here starts a server or calls one. `pki` writes the certificates of one control plane, `kubernetes` and
+`karmada` describe its processes, and `etcd_snapshot` runs etcd's own tools on its data. The supervisor runs the
+processes. A driver (`kairship.instances.drivers`) or the embedded plane decides which control planes exist.
 """
 
-from kairship.controlplane.plane import ControlPlane, PlaneKind
+from kairship.controlplane.control_plane import ControlPlane, PlaneKind
 
 __all__ = ["ControlPlane", "PlaneKind"]

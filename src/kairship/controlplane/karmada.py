@@ -1,8 +1,8 @@
-"""The processes of one Karmada instance, on top of a Kubernetes control plane of kind ``INSTANCE``.
+"""The processes of one Karmada instance, on top of a Kubernetes control plane of kind `INSTANCE`.
 
-``processes`` is a pure function of the plane and its ``KarmadaSettings``: the same settings give the same
-specifications, and the supervisor restarts only what differs. So switching failover on restarts the
-controller-manager and nothing else. ``ensure_certificates`` writes what the processes read.
+`processes` is a pure function of the plane and its `KarmadaSettings`: the same settings give the same specifications,
+and the supervisor restarts only processes whose specification differs. So enabling failover restarts only the
+controller-manager. `ensure_certificates` writes the files that the processes read.
 """
 
 from pathlib import Path
@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 
 from kairship.controlplane import kubernetes
+from kairship.controlplane.control_plane import ControlPlane
 from kairship.controlplane.kubernetes import KUBERNETES_PORTS, MASTERS, ensure_user
 from kairship.controlplane.pki import write_private
-from kairship.controlplane.plane import LOOPBACK, ControlPlane
 from kairship.engine import Engine
+from kairship.process.loopback import LOOPBACK
 from kairship.supervisor import HttpProbe, ProcessSpec
 
 NAMESPACE = "karmada-system"
@@ -26,18 +27,18 @@ SCHEDULER = "karmada-scheduler"
 DESCHEDULER = "karmada-descheduler"
 ESTIMATOR = "karmada-scheduler-estimator"
 
-# Aggregated servers are reached by the API server under their service names.
+# The API server connects to the aggregated API servers by these service names.
 SERVICE_HOSTS = tuple(f"{name}.{NAMESPACE}.svc" for name in (AGGREGATED_APISERVER, SEARCH, METRICS_ADAPTER, WEBHOOK))
-# The port under which Karmada's schedulers look for the estimator of any member.
+# The port on which Karmada's schedulers expect the estimator of every member.
 ESTIMATOR_SERVICE_PORT = 10352
 
-# The components of which there is one; estimators there are as many as members.
+# The components that exist once. Each member has an estimator of its own besides.
 COMPONENTS = (AGGREGATED_APISERVER, SEARCH, METRICS_ADAPTER, WEBHOOK, CONTROLLER_MANAGER, SCHEDULER, DESCHEDULER)
 PORTS = (*KUBERNETES_PORTS, *COMPONENTS)
 
 
 class Failover(msgspec.Struct, frozen=True, kw_only=True):
-    """When a member counts as lost, and how its workloads move. Seconds."""
+    """When a member counts as lost, and how its workloads move. All values are seconds."""
 
     cluster_monitor_period: int = 5
     cluster_monitor_grace_period: int = 40
@@ -48,16 +49,16 @@ class Failover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Descheduling(msgspec.Struct, frozen=True, kw_only=True):
-    """How often replicas that found no place are moved to other members. Seconds."""
+    """How often unschedulable replicas are moved to other members. All values are seconds."""
 
     interval: int = 120
     unschedulable_threshold: int = 300
 
 
 class KarmadaSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about an instance that may change while it lives.
+    """The settings of an instance that can change after its creation.
 
-    ``estimators`` maps a member to the kubeconfig that its estimator uses: they run while descheduling is on.
+    `estimators` maps a member to the kubeconfig that its estimator uses. Estimators run while descheduling is enabled.
     """
 
     version: str
@@ -76,12 +77,12 @@ class KarmadaSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimator_of(cluster: str) -> str:
-    """The component that estimates for a member. Karmada looks for it under a Service of the same name."""
+    """The estimator of a member. Karmada finds it by a Service of the same name."""
     return f"{ESTIMATOR}-{cluster}"
 
 
 def port_names(settings: KarmadaSettings) -> tuple[str, ...]:
-    """Every port that the instance needs, in a stable order; estimators have two each."""
+    """The names of all ports that the instance needs, in a stable order. Each estimator has two ports."""
     estimators = [
         name
         for cluster in sorted(settings.running_estimators)
@@ -91,9 +92,9 @@ def port_names(settings: KarmadaSettings) -> tuple[str, ...]:
 
 
 def ensure_certificates(plane: ControlPlane, settings: KarmadaSettings) -> None:
-    """Write or renew everything that the processes of this instance read. Idempotent."""
+    """Write or renew all files that the processes of this instance read. Idempotent."""
     kubernetes.ensure_certificates(plane, service_hosts=SERVICE_HOSTS)
-    # A user each, so that the audit log tells the components apart; upstream gives all of them every right.
+    # Each component has its own user, so that the audit log distinguishes them. Like upstream, all are administrators.
     for component in COMPONENTS:
         ensure_user(plane, component, common_name=f"system:{component}", organizations=(MASTERS,))
     plane.pki.ensure_authority("estimator-ca", common_name=f"{plane.group}-{plane.uid[:8]}-estimator-ca")
@@ -103,14 +104,14 @@ def ensure_certificates(plane: ControlPlane, settings: KarmadaSettings) -> None:
     plane.pki.ensure_client("estimator-client", authority="estimator-ca", common_name=SCHEDULER)
     for cluster, kubeconfig in settings.running_estimators.items():
         write_private(plane.kubeconfig(estimator_of(cluster)), kubeconfig)
-    # The webhook wants a directory with these two names in it.
+    # The webhook reads two files of these names from a directory.
     serving = plane.pki.pair("serving")
     write_private(plane.config("webhook") / "tls.crt", serving.cert.read_bytes())
     write_private(plane.config("webhook") / "tls.key", serving.key.read_bytes())
 
 
 def retired_files(plane: ControlPlane, settings: KarmadaSettings) -> list[Path]:
-    """Kubeconfigs of members that no estimator reads any more."""
+    """Kubeconfigs of members that no estimator reads any longer."""
     wanted = {plane.kubeconfig(estimator_of(cluster)) for cluster in settings.running_estimators}
     return [path for path in plane.kubeconfig("").parent.glob(f"{ESTIMATOR}-*.yaml") if path not in wanted]
 
@@ -120,7 +121,7 @@ def processes(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) ->
 
 
 def control_plane(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> list[ProcessSpec]:
-    """What must run before Karmada's own objects can be created."""
+    """The processes that must run before Karmada's own objects can be created."""
     return [
         kubernetes.etcd(plane, engine),
         kubernetes.kube_apiserver(plane, engine),
@@ -131,7 +132,7 @@ def control_plane(plane: ControlPlane, engine: Engine, settings: KarmadaSettings
 
 
 def controllers(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> list[ProcessSpec]:
-    """What acts on Karmada's objects, and exits when they are not there yet."""
+    """The processes that act on Karmada's objects. They exit if these do not exist yet."""
     specs = [_controller_manager(plane, engine, settings), _scheduler(plane, engine, settings)]
     if settings.search:
         specs.append(_aggregated(plane, engine, settings, SEARCH, store=True))
@@ -208,7 +209,8 @@ def _webhook(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> 
 
 
 def _controller_manager(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> ProcessSpec:
-    # What could not be done in a member that was away is tried again this soon after it is back; 17 minutes otherwise.
+    # The maximum delay of retries: work on a member that was unreachable is retried this soon after the member is back.
+    # The default is 17 minutes.
     arguments = ["--cluster-status-update-frequency=10s", "--rate-limiter-max-delay=10s"]
     if settings.failover is not None:
         failover = settings.failover

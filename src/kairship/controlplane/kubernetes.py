@@ -1,13 +1,14 @@
 """The processes of a Kubernetes control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
 
-Functions of a ``ControlPlane`` to process specifications, and ``ensure_certificates``, which writes what they read.
-Everything listens on loopback. One replica of each runs, watched by the supervisor, so leader election is off: it would
-only add seconds to every start and two writes per second and component to every idle laptop.
+The functions turn a `ControlPlane` into process specifications; `ensure_certificates` writes the files that the
+processes read. Everything listens on loopback. One replica of each process runs under the supervisor, so leader
+election is off: it would only add seconds to every start, and two writes per second and component on an idle laptop.
 """
 
+from kairship.controlplane.control_plane import ControlPlane, PlaneKind
 from kairship.controlplane.pki import KeyPair, write_private
-from kairship.controlplane.plane import LOOPBACK, ControlPlane, PlaneKind
 from kairship.engine import Engine
+from kairship.process.loopback import LOOPBACK
 from kairship.supervisor import HttpProbe, ProcessSpec
 
 MASTERS = "system:masters"
@@ -19,8 +20,8 @@ ETCD_PORTS = ("etcd", "etcd-peer", "etcd-metrics")
 KUBERNETES_PORTS = (*ETCD_PORTS, "kube-apiserver", "kube-controller-manager")
 MEMBER_PORTS = (*KUBERNETES_PORTS, "kube-scheduler", "kwok")
 
-# In an instance nothing runs: of the stock controllers only those that keep namespaces, owners and credentials in
-# order may act, or they would create pods for templates that are meant for the members.
+# No pods run in an instance. Of the stock controllers only those for namespaces, owners and credentials are enabled:
+# the others would create pods for workload templates that are meant for the members.
 INSTANCE_CONTROLLERS = (
     "namespace",
     "garbagecollector",
@@ -32,7 +33,7 @@ INSTANCE_CONTROLLERS = (
     "csrsigning",
     "clusterrole-aggregation",
 )
-# The global cluster holds custom resources and service accounts, and schedules nothing.
+# The global cluster contains custom resources and service accounts. No pods run in it.
 GLOBAL_CONTROLLERS = (
     "namespace",
     "garbagecollector",
@@ -41,7 +42,7 @@ GLOBAL_CONTROLLERS = (
     "clusterrole-aggregation",
 )
 
-# Health without credentials, nothing else: the supervisor's probes need it, and only it.
+# Only the health endpoints are open without credentials: the supervisor's probes use them.
 _AUTHENTICATION = """\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
@@ -55,7 +56,7 @@ anonymous:
 
 
 def ensure_certificates(plane: ControlPlane, *, service_hosts: tuple[str, ...] = ()) -> None:
-    """Write or renew everything that the processes of this module read. Idempotent."""
+    """Write or renew all files that the processes of this module read. Idempotent."""
     pki = plane.pki
     for authority in ("ca", "front-proxy-ca", "etcd-ca"):
         pki.ensure_authority(authority, common_name=f"{plane.group}-{plane.uid[:8]}-{authority}")
@@ -85,7 +86,7 @@ def ensure_certificates(plane: ControlPlane, *, service_hosts: tuple[str, ...] =
 
 
 def ensure_user(plane: ControlPlane, user: str, *, common_name: str, organizations: tuple[str, ...] = ()) -> None:
-    """A client certificate and the kubeconfig that carries it."""
+    """Write a client certificate, and a kubeconfig that contains it."""
     plane.pki.ensure_client(user, authority="ca", common_name=common_name, organizations=organizations)
     write_private(plane.kubeconfig(user), plane.connection(user).to_kubeconfig(name=plane.group, user=user))
 
@@ -162,13 +163,13 @@ def kube_apiserver(plane: ControlPlane, engine: Engine) -> ProcessSpec:
         f"--service-account-signing-key-file={signing.key}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--profiling=false",
-        # Aggregator routing stays off: with it the ExternalName services of Karmada's aggregated servers do not
+        # Aggregator routing is off: with it the ExternalName services of Karmada's aggregated API servers would not
         # resolve.
     ]
     pairs = (serving, etcd_client, front_proxy, signing)
     files = [str(plane.config("authentication.yaml")), *(path for pair in pairs for path in _paths(pair))]
     if plane.kind is PlaneKind.INSTANCE:
-        # Templates are stored, not run: they may name service accounts and volumes that exist in members only.
+        # Workload templates are only stored here: they may name service accounts and volumes that exist in members.
         argv.append("--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount")
     if plane.kind is PlaneKind.MEMBER:
         kubelet = pki.pair("kubelet-client")
@@ -211,7 +212,7 @@ def kube_scheduler(plane: ControlPlane, engine: Engine) -> ProcessSpec:
 
 
 def kwok(plane: ControlPlane, engine: Engine) -> ProcessSpec:
-    """Nodes and pods without machines: kwok plays the kubelet of every node, by stages that are part of its release."""
+    """kwok simulates the kubelet of every node, with the stages that are part of its release."""
     port = plane.ports["kwok"]
     return ProcessSpec(
         name=plane.process("kwok"),
@@ -234,11 +235,11 @@ def kwok(plane: ControlPlane, engine: Engine) -> ProcessSpec:
 
 
 def write_kwok_stages(plane: ControlPlane, engine: Engine) -> None:
-    """Join the stages that make nodes ready, pods run and jobs end into the one file that kwok takes."""
+    """Write the stages that make nodes ready, pods run and jobs end into the one file that kwok reads."""
     stages = engine.kwok_stages()
     chosen = ("node/fast", "node/heartbeat-with-lease", "pod/fast", "volume/fast")
     files = [path for folder in chosen for path in sorted((stages / folder).glob("*.yaml"))]
-    # Beside the stages lie a kustomization and a storage class, which kwok does not take.
+    # The folders also contain a kustomization and a storage class, which kwok does not read.
     documents = [text for text in (path.read_text() for path in files) if "kind: Stage\n" in text]
     write_private(plane.config("kwok-stages.yaml"), "\n---\n".join(documents).encode())
 

@@ -1,13 +1,14 @@
 """The certificates of one control plane.
 
-Three authorities that trust nothing of each other and nothing of any other control plane: ``ca`` for clients and
-servers, ``front-proxy-ca`` for the aggregation layer (were it the same as ``ca``, an approved CSR for
-``front-proxy-client`` could speak for anyone), ``etcd-ca`` for the store. Besides them a key pair that signs
+A control plane has three authorities, which trust neither each other nor those of another control plane: `ca` for
+clients and servers, `front-proxy-ca` for the aggregation layer (if it were the same as `ca`, an approved CSR for
+`front-proxy-client` could impersonate every user), and `etcd-ca` for etcd. It also has a key pair that signs
 service-account tokens.
 
-Every ``ensure_*`` is idempotent: what exists, fits and lives for more than ``RENEW_BEFORE`` is left alone, the rest is
-issued again. A certificate is written after its key, each atomically, so that a kill at any point leaves either a pair
-that fits or one that the next call replaces. Keys are ECDSA P-256 and readable by their owner only.
+Every `ensure_*` is idempotent: a certificate that exists, has the right content and is valid for longer than
+`RENEW_BEFORE` is kept, and all others are issued again. A certificate is written after its key, each atomically, so a
+kill at any point leaves a pair that matches or a pair that the next call replaces. Keys are ECDSA P-256 and only their
+owner can read them.
 """
 
 import datetime as dt
@@ -27,19 +28,19 @@ from kairship.supervisor import atomic
 AUTHORITY_LIFETIME = dt.timedelta(days=3650)
 CERTIFICATE_LIFETIME = dt.timedelta(days=365)
 RENEW_BEFORE = dt.timedelta(days=30)
-# Clocks differ: a certificate must not be refused because its reader is a moment behind.
+# Clocks differ: a certificate must not be refused because the clock of the peer is a moment behind.
 BACKDATE = dt.timedelta(minutes=5)
 
 
 class KeyPair(msgspec.Struct, frozen=True):
-    """Where a certificate and its key are."""
+    """The paths of a certificate and its key."""
 
     cert: Path
     key: Path
 
 
 class Pki:
-    """The certificates below one directory."""
+    """Issues and renews the certificates in one directory."""
 
     def __init__(self, directory: Path, *, now: dt.datetime | None = None) -> None:
         self.directory = directory
@@ -49,7 +50,7 @@ class Pki:
         return KeyPair(cert=self.directory / f"{name}.crt", key=self.directory / f"{name}.key")
 
     def signing_pair(self, name: str) -> KeyPair:
-        """As ``pair``, for a bare key: its public half takes the place of a certificate."""
+        """The paths of a signing key: `cert` is its public key."""
         return KeyPair(cert=self.directory / f"{name}.pub", key=self.directory / f"{name}.key")
 
     def authority_bundle(self, name: str) -> bytes:
@@ -73,7 +74,7 @@ class Pki:
         return pair
 
     def ensure_server(self, name: str, *, authority: str, common_name: str, hosts: Iterable[str]) -> KeyPair:
-        """A certificate for serving ``hosts``, which may also be used to connect (etcd's peers are both)."""
+        """A server certificate for `hosts`. It is also valid as a client certificate, which etcd's peers need."""
         sans = [_general_name(host) for host in dict.fromkeys(hosts)]
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._ensure_leaf(name, authority=authority, subject=_name(common_name), usages=usages, sans=sans)
@@ -81,13 +82,13 @@ class Pki:
     def ensure_client(
         self, name: str, *, authority: str, common_name: str, organizations: Iterable[str] = ()
     ) -> KeyPair:
-        """A certificate that authenticates as user ``common_name`` in groups ``organizations``."""
+        """A client certificate that authenticates as user `common_name` in groups `organizations`."""
         subject = _name(common_name, organizations)
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._ensure_leaf(name, authority=authority, subject=subject, usages=usages, sans=[])
 
     def ensure_signing_key(self, name: str) -> KeyPair:
-        """A bare key pair for service-account tokens: ``<name>.key`` signs, ``<name>.pub`` verifies."""
+        """A key pair for service-account tokens: `<name>.key` signs them, `<name>.pub` verifies them."""
         pair = self.signing_pair(name)
         if not pair.key.exists():
             write_private(pair.key, _key_bytes(ec.generate_private_key(ec.SECP256R1())))
@@ -175,7 +176,7 @@ class Pki:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace ``path`` atomically by a file that only its owner reads; an equal file is left alone."""
+    """Replace `path` atomically by a file that only its owner can read. A file with the same content is left alone."""
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -183,7 +184,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def _load(pair: KeyPair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None:
-    """The pair, or nothing when it is absent, unreadable, or certificate and key do not belong together."""
+    """The pair, or None if it is missing or unreadable, or if certificate and key do not match."""
     try:
         certificate = x509.load_pem_x509_certificate(pair.cert.read_bytes())
         key = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)
@@ -221,7 +222,7 @@ def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
 
 
 def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
-    # The traditional form, because it is the one that every Go component reads for service-account keys.
+    # The traditional format, because every Go component can read it for service-account keys.
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )

@@ -1,6 +1,6 @@
-"""A Kubernetes cluster of the embedded plane as a directory, ports and a set of processes.
+"""Runs a Kubernetes cluster of the embedded plane: the global cluster or a member.
 
-The same few lines serve the global cluster and every member: which processes there are follows from the kind.
+A cluster is a directory, a set of ports and a group of processes. Its kind determines which processes it has.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ async def control_plane(
 
 
 async def run(supervisor: SupervisorClient, engine: Engine, plane: ControlPlane) -> None:
-    """Start the cluster, or bring it to what it should be, and wait until it serves."""
+    """Start the cluster, or update its files and processes, and wait until all its processes are ready."""
     await asyncio.to_thread(_write_files, plane, engine)
     await supervisor.put(*_processes(plane, engine))
     await supervisor.wait_ready(plane.group, timeout=READY_TIMEOUT)

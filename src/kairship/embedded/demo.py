@@ -1,4 +1,4 @@
-"""What a newcomer finds: three members of different sizes in different places, and a Deployment spread over them."""
+"""What a new plane contains: three members of different sizes in different regions, and a Deployment in all of them."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ MEMBERS = (
 
 
 def workload() -> list[dict[str, Any]]:
-    """A Deployment, divided over the members by what each has free."""
+    """A Deployment, and a policy that divides its replicas over the members by their free capacity."""
     labels = {"app": "hello"}
     return [
         {

@@ -1,25 +1,26 @@
-"""Global management of the embedded plane: its process, and what the first administrator is let in with.
+"""The process of global management (ghippo) in the embedded plane, and the credentials of the first administrator.
 
-Password and token of the first administrator are made here, before there is a database, and handed over in files. So
-they can be shown as often as `up` is asked, until the password has been changed and its file is gone.
+The first administrator's password and token are generated here, before the database exists, and handed to ghippo in
+files. That is why `kairship up` can show them every time, until the administrator changes the password and ghippo
+deletes its file.
 """
 
 import secrets
 from collections.abc import Mapping, Sequence
 
 from kairship.controlplane.pki import write_private
-from kairship.embedded import entrance, inside
+from kairship.embedded import backends, entrance
 from kairship.embedded.home import Home
 from kairship.ghippo import rbac
 from kairship.resources import binding_webhook
 from kairship.supervisor import ProcessSpec
 
-ROLE = "ghippo"
-PORTS = inside.ports_of(ROLE)
+BACKEND = "ghippo"
+PORTS = backends.port_names(BACKEND)
 
 
 def prepare(home: Home) -> None:
-    """What is handed over is made once, for a plane that has no users yet."""
+    """Create the data directory and, for a plane that has no users yet, the first administrator's password."""
     home.ghippo.mkdir(mode=0o700, exist_ok=True)
     password = entrance.first_password(home)
     if not (home.ghippo / "ghippo.db").exists() and not password.exists():
@@ -27,14 +28,14 @@ def prepare(home: Home) -> None:
 
 
 def process(
-    home: Home, ports: Mapping[str, int], *, name: str, after: Sequence[str], reached: entrance.Entrance
+    home: Home, ports: Mapping[str, int], *, name: str, after: Sequence[str], receiver: entrance.Entrance
 ) -> ProcessSpec:
-    """`reached` is how the entrance is reached, which takes bindings. `prepare` comes first."""
+    """`receiver` is the entrance to which ghippo delivers access bindings. Call `prepare` first."""
     flags = (
         f"--data-dir={home.ghippo}",
         f"--first-password={entrance.first_password(home)}",
-        f"--first-token={reached.token_file}",
-        f"--webhook={reached.server}{binding_webhook.PATH}",
-        f"--webhook-ca={reached.ca}",
+        f"--first-token={receiver.token_file}",
+        f"--webhook={receiver.server}{binding_webhook.PATH}",
+        f"--webhook-ca={receiver.ca}",
     )
-    return inside.process(home, ports, ROLE, rbac.ACCOUNT, name=name, after=after, flags=flags)
+    return backends.process(home, ports, BACKEND, rbac.ACCOUNT, name=name, after=after, flags=flags)

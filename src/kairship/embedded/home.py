@@ -1,18 +1,18 @@
-"""The data directory of an embedded plane: where it is, who may change it, and what `up` remembers in it.
+"""The data directory ("home") of an embedded plane: its layout, its lock, and the record that `up` keeps in it.
 
-    plane.json    what `up` decided once (PlaneRecord); written first, so whatever lacks it is no plane
-    planes/       a folder for each control plane, named by UID
-    roles/        kubeconfigs and tokens of the plane's own processes
+    plane.json    what `up` decided once (PlaneRecord); it is written first, so a directory without it has no plane
+    planes/       a folder for each control plane, named by its UID
+    roles/        kubeconfigs, tokens and certificates of the plane's own processes
     ghippo/       the database of global management, and its key
-    index/        what was collected of clusters, for reading; can be deleted while the plane is down
+    index/        the index of the clusters' objects; it can be deleted while the plane is down
     backups/      backups of instances
     kubeconfig    for people: a context for every control plane
-    supervisor/   the supervisor's own
-    logs/         what the processes write
+    supervisor/   the supervisor's own files
+    logs/         the logs of all processes
     lock          held by the command that is changing the plane
 
-The format number changes when an older Kairship could no longer make sense of the directory. A directory from a newer
-version is refused untouched; one from an older version is read by whoever wrote the migration with the new number.
+The format number changes when an older Kairship could no longer read the directory. A directory of a newer format is
+refused and left untouched. The change that raises the number brings the migration from the older format.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ import msgspec
 from kairship.controlplane.pki import write_private
 
 FORMAT = 1
-# The write-ahead log alone takes 128 MiB in each of the five etcds, from the first moment.
+# The write-ahead log alone takes 128 MiB in each of the five etcds as soon as they start.
 ROOM_TO_CREATE = 1024**3
 ROOM_TO_START = 128 * 1024**2
 
@@ -36,30 +36,30 @@ _RECORD, _LOCK, _KUBECONFIG = "plane.json", "lock", "kubeconfig"
 _PLANES, _ROLES, _GHIPPO, _INDEX, _BACKUPS = "planes", "roles", "ghippo", "index", "backups"
 _FOLDERS = (_PLANES, _ROLES, _GHIPPO, _INDEX, _BACKUPS, "supervisor", "logs")
 _OURS = (_RECORD, f".{_RECORD}.new", _KUBECONFIG, f".{_KUBECONFIG}.new", *_FOLDERS, _LOCK)
-_NOBODYS = ("lost+found",)
+_IGNORED = ("lost+found",)
 
 
 class HomeError(Exception):
     """The data directory cannot be used; the message says what to do."""
 
 
-class HomeBusy(HomeError):  # noqa: N818 -- says what is the case
+class HomeBusy(HomeError):  # noqa: N818 -- named after the state
     """Another command is changing the plane."""
 
 
-class NoPlane(HomeError):  # noqa: N818 -- says what is the case
+class NoPlane(HomeError):  # noqa: N818 -- named after the state
     """There is no plane in the directory."""
 
 
 class PlaneRecord(msgspec.Struct, frozen=True):
-    """What `up` decided once: identities that data and certificates are keyed by."""
+    """What `up` decided once: the identities by which data and certificates are stored."""
 
     format: int
     global_uid: str
     demo_members: tuple[str, ...] = ()
-    """The members that the first `up` was asked for: one that goes on after it was interrupted finds them here."""
+    """The members that the first `up` was asked to create. An `up` after an interrupted one reads them here."""
     demo_created: bool = False
-    """The first `up` got to its end; from then on the members are what the user made of them."""
+    """Whether the first `up` has completed. From then on only the user adds and removes members."""
 
 
 class _Format(msgspec.Struct):
@@ -75,7 +75,7 @@ def default_home() -> Path:
 
 class Home:
     def __init__(self, root: Path) -> None:
-        # Resolved, because processes are given paths below it: by another of its names they would look changed.
+        # Resolved, because process specifications contain paths below it: another spelling would look like a change.
         self.root = root.expanduser().resolve()
 
     @property
@@ -83,7 +83,8 @@ class Home:
         return self.root / _PLANES
 
     @property
-    def roles(self) -> Path:
+    def processes(self) -> Path:
+        """The kubeconfigs, tokens and certificates of the plane's own processes. The folder is called `roles`."""
         return self.root / _ROLES
 
     @property
@@ -112,31 +113,32 @@ class Home:
 
     @property
     def is_used(self) -> bool:
-        """Whether anything of ours is in the directory, be it the ruins of a plane."""
+        """Whether anything of ours is in the directory, even if it is only the remains of a plane."""
         return any((self.root / name).exists() for name in _OURS)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other commands from changing the plane meanwhile; ends with the process, however that ends."""
+        """Hold the lock that keeps other commands from changing the plane. The kernel releases it with the process."""
         descriptor = self._lock()
         try:
             os.ftruncate(descriptor, 0)
-            with suppress(OSError):  # a full disk: our pid is a courtesy to others
+            with suppress(OSError):  # the disk is full; the pid is only shown in messages
                 os.pwrite(descriptor, str(os.getpid()).encode(), 0)
             yield
         finally:
             os.close(descriptor)
 
     def open(self, *, demo_members: Iterable[str] = ()) -> PlaneRecord:
-        """Read the record, or write the first one. Raises HomeError before anything is changed."""
+        """Read the record, or write the first one. Raises `HomeError` before anything is changed."""
         self._create()
         if self.has_plane:
             return self.read()
         if self.planes.exists():
             raise HomeError(
-                f"{self.root} holds the data of a plane but not its {_RECORD}: restore it, or `kairship down --purge`"
+                f"{self.root} holds the data of a plane but not its {_RECORD}: restore that file, or delete the data "
+                "with `kairship down --purge`"
             )
-        foreign = sorted(path.name for path in self.root.iterdir() if path.name not in (*_OURS, *_NOBODYS))
+        foreign = sorted(path.name for path in self.root.iterdir() if path.name not in (*_OURS, *_IGNORED))
         if foreign:
             raise HomeError(
                 f"{self.root} holds other files ({', '.join(foreign[:3])}): choose an empty directory with --data-dir"
@@ -164,7 +166,8 @@ class Home:
             raise NoPlane(f"there is no plane in {self.root}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HomeError(
-                f"{self.root / _RECORD} is damaged ({error}): restore it, or `kairship down --purge`"
+                f"{self.root / _RECORD} is damaged ({error}): restore it, or delete the plane with "
+                "`kairship down --purge`"
             ) from error
         except OSError as error:
             raise HomeError(f"cannot read {self.root / _RECORD}: {error.strerror}") from error
@@ -184,9 +187,9 @@ class Home:
             )
 
     def purge(self) -> None:
-        """Delete everything of ours, and the directory unless something else is in it.
+        """Delete everything of ours, and the directory itself unless other files are in it.
 
-        The caller has asked, has stopped the plane and holds the lock, whose file goes last.
+        The caller has asked the user, has stopped the plane, and holds the lock. The lock file is deleted last.
         """
         try:
             for path in (self.root / name for name in _OURS):
@@ -200,14 +203,14 @@ class Home:
             self.root.rmdir()
 
     def _lock(self) -> int:
-        """A descriptor that holds the lock; the lock goes when it is closed."""
+        """A descriptor that holds the lock. Closing it releases the lock."""
         path = self.root / _LOCK
         while True:
             self._create()
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except FileNotFoundError:
-                continue  # purged at this moment
+                continue  # another command purged the directory at this moment
             except OSError as error:
                 raise HomeError(f"cannot write to the data directory {self.root}: {error.strerror}") from error
             try:
@@ -220,7 +223,7 @@ class Home:
                 ) from error
             if os.fstat(descriptor).st_nlink:
                 return descriptor
-            os.close(descriptor)  # purged between our opening and our locking it
+            os.close(descriptor)  # another command purged the directory between our open and our flock
 
     def _create(self) -> None:
         if self.root.exists() and not self.root.is_dir():

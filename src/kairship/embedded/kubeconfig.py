@@ -1,4 +1,4 @@
-"""The kubeconfig that `up` leaves for people: one context per control plane."""
+"""The kubeconfig that `up` writes for people, with one context per control plane."""
 
 from collections.abc import Mapping
 from typing import Any

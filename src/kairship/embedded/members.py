@@ -1,8 +1,8 @@
-"""Member clusters: real control planes whose nodes and pods are played by kwok.
+"""Member clusters: real control planes whose nodes and pods are simulated by kwok.
 
-A member is a record in its directory, a group of processes, and a membership in the demo instance. The record comes
-first, so `up` completes an addition that was interrupted; it goes when the member has left and its processes are gone,
-by one rename, so a removal can be killed anywhere and run again.
+A member is a record in its directory, a group of processes, and a Membership of the demo instance. The record is
+written first, so that `up` completes an addition that was interrupted. It is removed by one rename after the member has
+left the instance and its processes are gone, so that a removal can be killed at any point and run again.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ import msgspec
 from kairship.controlplane import ControlPlane, PlaneKind
 from kairship.controlplane.pki import write_private
 from kairship.embedded import clusters, nodes
-from kairship.embedded.enrolment import Enrolment, NotEnrolled
+from kairship.embedded.membership import InstanceMembership, MembershipError
 from kairship.embedded.nodes import NodeGroup
-from kairship.embedded.report import Reporter
+from kairship.embedded.reporter import Reporter
 from kairship.engine import Engine
 from kairship.kube import Client, Connection
 from kairship.supervisor import NotRunning, ProcessStatus, State, SupervisorClient
 
-# A member that was down is taken for ready only after Karmada has found it well for 30 s, asking every 10 s.
+# Karmada probes a member every 10 s, and a member that was down must be healthy for 30 s before it counts as ready.
 RETURN_TIMEOUT = 90.0
 
 _RECORD = "member.json"
@@ -34,7 +34,7 @@ _LEAVING = ".deleting-"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,46}[a-z0-9])?")
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?")
-# In the kubeconfig members stand beside the global cluster and the instance.
+# The kubeconfig has contexts of these names for the demo instance and the global cluster.
 _RESERVED = ("demo", "global")
 
 
@@ -53,17 +53,20 @@ class MemberSpec(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(group.zone for group in self.nodes))
 
     def problem(self) -> str | None:
-        """Why there cannot be such a member, if so."""
+        """Why this specification is not valid, or None if it is."""
         if not _NAME.fullmatch(self.name) or self.name.startswith("k-"):
-            return f"{self.name!r} cannot name a cluster: up to 48 of a-z, 0-9 and '-', not starting with 'k-'"
+            return (
+                f"{self.name!r} is not a name for a cluster: use up to 48 characters of a-z, 0-9 and '-', "
+                "and do not begin with 'k-'"
+            )
         if self.name in _RESERVED:
-            return f"the name {self.name!r} is taken by the plane itself: choose another"
+            return f"the name {self.name!r} is used by the plane itself: choose another name"
         for word in (self.provider, self.region, *self.zones):
             if not _LABEL.fullmatch(word):
-                return f"{word!r} cannot be a provider, region or zone: up to 63 letters, digits and '-_.'"
+                return f"{word!r} is not a provider, region or zone: use up to 63 letters, digits and '-_.'"
         for quantity in (amount for group in self.nodes for amount in (group.cpu, group.memory)):
             if not _QUANTITY.fullmatch(quantity):
-                return f"{quantity!r} is not an amount of CPU or memory: write 8, 500m, 32Gi"
+                return f"{quantity!r} is not an amount of CPU or memory: write for example 8, 500m or 32Gi"
         return None
 
 
@@ -71,9 +74,9 @@ class MemberState(enum.StrEnum):
     READY = "ready"
     UNREADY = "unready"
     STOPPED = "stopped"
-    """On request, and so it stays until `member start`."""
+    """The user stopped it. It stays stopped until `member start`."""
     DOWN = "down"
-    """Nothing of it is known to a supervisor: the plane is down, or its addition was interrupted."""
+    """No supervisor has a process of it: the plane is down, or the addition of the member was interrupted."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +95,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class Members:
-    """The members of one plane."""
+    """Adds, runs, stops and removes the members of one plane."""
 
     def __init__(self, planes: Path, *, logs: Path, engine: Engine, supervisor: SupervisorClient) -> None:
         self._planes = planes
@@ -109,19 +112,19 @@ class Members:
         return [Member(spec=record.spec, state=_state(record, processes)) for record in records]
 
     def register(self, spec: MemberSpec) -> None:
-        """Decide that there is to be such a member."""
+        """Write the record of a new member. `run` and `join` do the rest."""
         if problem := spec.problem():
             raise MemberError(problem)
         if self._find(spec.name):
             raise MemberError(
-                f"there is a member {spec.name!r} already: choose another name, or remove it first "
+                f"there is already a member {spec.name!r}: choose another name, or remove the member first "
                 "(if its addition was interrupted, `kairship up` completes it)"
             )
         record = _Record(uid=str(uuid.uuid4()), spec=spec)
         write_private(self._planes / record.uid / _RECORD, msgspec.json.encode(record))
 
     async def run(self, name: str, reporter: Reporter) -> None:
-        """Run a registered member and its nodes, unless it was stopped on request."""
+        """Run a registered member and create its nodes, unless the user stopped it."""
         subject = _subject(name)
         record = self._require(name)
         if await self._is(MemberState.STOPPED, record):
@@ -136,8 +139,8 @@ class Members:
         count = sum(group.count for group in record.spec.nodes)
         reporter.done(subject, f"{count} nodes in {record.spec.region}, {plane.server}")
 
-    async def join(self, name: str, enrolment: Enrolment, reporter: Reporter) -> None:
-        """Make the member a cluster of the instance, and wait until Karmada finds it ready."""
+    async def join(self, name: str, membership: InstanceMembership, reporter: Reporter) -> None:
+        """Join the member to the instance, and wait until Karmada finds it ready."""
         subject = _subject(name)
         record = self._require(name)
         if await self._is(MemberState.STOPPED, record):
@@ -145,21 +148,21 @@ class Members:
         reporter.doing(subject, "joining the instance")
         plane = await self._plane(record)
         spec = record.spec
-        await enrolment.enrol(
+        await membership.join(
             name, plane.connection(), provider=spec.provider, region=spec.region, zones=list(spec.zones)
         )
         try:
-            await enrolment.wait_ready(name, lambda what: reporter.doing(subject, what), timeout=RETURN_TIMEOUT)
-        except NotEnrolled as error:
+            await membership.wait_ready(name, lambda missing: reporter.doing(subject, missing), timeout=RETURN_TIMEOUT)
+        except MembershipError as error:
             raise MemberError(str(error)) from error
         reporter.done(subject, f"joined, {plane.server}")
 
-    async def remove(self, name: str, enrolment: Enrolment, reporter: Reporter) -> None:
-        """Take the member out of the instance and delete everything of it."""
+    async def remove(self, name: str, membership: InstanceMembership, reporter: Reporter) -> None:
+        """Remove the member from the instance, and delete its processes and its data."""
         subject = _subject(name)
         record = self._require(name)
         reporter.doing(subject, "leaving the instance")
-        await enrolment.withdraw(name, force=not await self._is(MemberState.READY, record))
+        await membership.leave(name, force=not await self._is(MemberState.READY, record))
         reporter.doing(subject, "deleting processes and data")
         await self._supervisor.delete_group(record.group)
         await self._supervisor.release_ports(record.uid)
@@ -182,7 +185,7 @@ class Members:
         reporter.done(subject, "started")
 
     def owns(self, process: str) -> bool:
-        """Whether a process, by its name, is one of a member."""
+        """Whether the process of this name belongs to a member."""
         return any(process.startswith(f"{record.group}/") for record in self._records())
 
     async def connection(self, name: str) -> Connection:
@@ -205,7 +208,7 @@ class Members:
     def _delete(self, record: _Record) -> None:
         shutil.rmtree(self._logs / record.group, ignore_errors=True)
         (self._planes / record.uid).rename(self._planes / f"{_LEAVING}{record.uid}")
-        for leaving in self._planes.glob(f"{_LEAVING}*"):  # with those of removals that were killed here
+        for leaving in self._planes.glob(f"{_LEAVING}*"):  # including those of removals that were killed here
             shutil.rmtree(leaving, ignore_errors=True)
 
     def _records(self) -> Iterator[_Record]:
@@ -222,7 +225,7 @@ class Members:
         record = self._find(name)
         if record is None:
             known = ", ".join(spec.name for spec in self.specs()) or "none"
-            raise MemberError(f"there is no member {name!r}; members: {known}")
+            raise MemberError(f"there is no member {name!r}; the members are: {known}")
         return record
 
 
@@ -236,7 +239,7 @@ def _state(record: _Record, processes: Iterable[ProcessStatus]) -> MemberState:
 
 
 def member_names(planes: Path) -> Iterable[str]:
-    """For shell completion: what can be read at once, and no complaint about the rest."""
+    """The names of all members, for shell completion. Records that cannot be read are skipped."""
     for path in _record_files(planes):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=_Record).spec.name

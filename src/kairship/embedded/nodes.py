@@ -1,4 +1,4 @@
-"""The nodes of a member: objects without machines, which kwok keeps ready."""
+"""The nodes of a member: Node objects without machines, which kwok keeps ready."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from kairship.kube import AlreadyExists, Client, kinds
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that are alike."""
+    """A number of equal nodes in one zone."""
 
     zone: str
     count: int
@@ -19,7 +19,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create(client: Client, *, cluster: str, region: str, groups: Sequence[NodeGroup]) -> None:
-    """Create what is missing; what exists stays as it is."""
+    """Create the nodes that are missing. Existing nodes are not changed."""
     async with asyncio.TaskGroup() as tasks:
         for index, group in enumerate(groups):
             for number in range(group.count):

@@ -1,11 +1,11 @@
-"""Keeps the tokens of the plane's own processes fresh: `python -m kairship.embedded.token_keeper`.
+"""Renews the ServiceAccount tokens of the plane's own processes: `python -m kairship.embedded.token_keeper`.
 
-In production the kubelet renews a pod's tokens; here this process does. It may do one thing only, ask for tokens of the
-service accounts that it is told about, for the global cluster or for another audience, and writes each into a file that
-its owner reads again as it changes. It listens
-on its port once every token is fresh, so that whoever starts after it never begins with an expired one.
+In production the kubelet renews a pod's tokens; in the embedded plane this process does. Its RBAC allows it one thing:
+to request tokens of the ServiceAccounts that it is configured with, for the global cluster or for another audience. It
+writes each token into a file, which the process that uses the token reads again when it changes. It listens on its port
+once every token is fresh, so that a process that starts after it never begins with an expired token.
 
-One task; a round of renewals every few minutes, and sooner after a failure.
+It runs as one task that renews all tokens every few minutes, and sooner after a failure.
 """
 
 import argparse
@@ -18,21 +18,22 @@ import structlog
 
 from kairship.controlplane.pki import write_private
 from kairship.kube import Client, Connection, KubeError, kinds
+from kairship.process.loopback import LOOPBACK
 
 LIFETIME = 3600
-"""Seconds. A token is never used for longer, whoever may have copied it."""
-ROUND = 600.0
-RETRY = 2.0
+"""Seconds that a token is valid for. A token that was copied cannot be used for longer."""
+RENEW_INTERVAL = 600.0
+RETRY_DELAY = 2.0
 
-Wanted = tuple[str, str | None]
-"""An account, and the audience that its token is for: the API server if there is none."""
+TokenKey = tuple[str, str | None]
+"""A ServiceAccount, and the audience of its token; without one, the token is for the API server."""
 
 log = structlog.get_logger(__name__)
 
 
-async def issue(client: Client, *, namespace: str, wanted: Wanted, path: Path) -> None:
-    """A new token of a service account, in its file."""
-    account, audience = wanted
+async def renew(client: Client, *, namespace: str, key: TokenKey, path: Path) -> None:
+    """Request a new token and write it to its file."""
+    account, audience = key
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -42,33 +43,35 @@ async def issue(client: Client, *, namespace: str, wanted: Wanted, path: Path) -
     await asyncio.to_thread(write_private, path, reply["status"]["token"].encode())
 
 
-async def keep(connection: Connection, *, namespace: str, tokens: Mapping[Wanted, Path], port: int) -> None:
-    """Until cancelled."""
+async def keep_fresh(connection: Connection, *, namespace: str, tokens: Mapping[TokenKey, Path], port: int) -> None:
+    """Renew the tokens until the task is cancelled."""
     server: asyncio.Server | None = None
     async with Client(connection, user_agent="kairship-token-keeper") as client:
         while True:
             try:
-                for wanted, path in tokens.items():
-                    await issue(client, namespace=namespace, wanted=wanted, path=path)
+                for key, path in tokens.items():
+                    await renew(client, namespace=namespace, key=key, path=path)
             except KubeError as error:
                 log.warning("a token could not be renewed", error=str(error))
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(RETRY_DELAY)
                 continue
             if server is None:
-                server = await asyncio.start_server(_greet, "127.0.0.1", port)
-            await asyncio.sleep(ROUND)
+                server = await asyncio.start_server(_accept_probe, LOOPBACK, port)
+            await asyncio.sleep(RENEW_INTERVAL)
 
 
-async def _greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _accept_probe(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    tokens: dict[Wanted, Path] = {}
+    tokens: dict[TokenKey, Path] = {}
     for account, audience, file in arguments.token:
         tokens[account, audience or None] = Path(file)
     connection = Connection.from_kubeconfig(arguments.kubeconfig)
-    work = asyncio.create_task(keep(connection, namespace=arguments.namespace, tokens=tokens, port=arguments.port))
+    work = asyncio.create_task(
+        keep_fresh(connection, namespace=arguments.namespace, tokens=tokens, port=arguments.port)
+    )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
     await asyncio.wait((work,))
     if not work.cancelled():

@@ -1,11 +1,12 @@
-"""The engine as one file, so that a second machine can skip the build.
+"""Packs the engine into one archive, so that another machine can skip the build.
 
-A gzipped tar: `manifest.json` first, then the files under the names that they have in the cache. Unpacking trusts
-nothing that it reads: only regular files that the manifest lists pass, under paths that this kairship's own catalogue
-gives them, with the sizes and hashes that the manifest states; and nothing is put in place before all was checked. The
-hashes guard against damage. They do not say who made an archive: take it from someone whose binaries you would run.
+An archive is a gzipped tar: `manifest.json` first, then the files under the names that they have in the cache.
+Unpacking trusts nothing that it reads. It accepts only regular files that the manifest lists, under paths that this
+kairship's own catalogue gives them, with the sizes and hashes of the manifest, and it installs nothing before
+everything has been checked. The hashes protect against damage. They do not prove who made an archive: only use archives
+from a source whose binaries you would run.
 
-Both functions block, for as long as reading or writing a few gigabytes takes.
+`pack` and `unpack` block while they write or read a few gigabytes.
 """
 
 import gzip
@@ -37,7 +38,7 @@ _COMPRESSION = 1
 
 
 class _Header(msgspec.Struct, frozen=True):
-    """What every format has, so that a later one is refused for the right reason."""
+    """The field that every format has, so that a later format is refused with the right reason."""
 
     format: int
 
@@ -68,7 +69,7 @@ def pack(
     cache: Cache | None = None,
     progress: Progress = silent,
 ) -> None:
-    """Write everything that these groups consist of into one archive; NotBuiltError if something is missing."""
+    """Write all files of these groups into one archive. Raises `NotBuiltError` if one is missing."""
     catalogue = catalogue or Catalogue.load()
     cache = cache or Cache.default()
     modules: dict[str, _Contents] = {}
@@ -107,7 +108,7 @@ def pack(
 def unpack(
     path: Path, *, catalogue: Catalogue | None = None, cache: Cache | None = None, progress: Progress = silent
 ) -> None:
-    """Check an archive and put its files into the cache; ArchiveError, and nothing changed, if it is not in order."""
+    """Check an archive and put its files into the cache. If a check fails, it raises an error and changes nothing."""
     catalogue = catalogue or Catalogue.load()
     cache = cache or Cache.default()
     with (
@@ -149,7 +150,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, source: IO[bytes]) -> None:
 
 
 class _Unpacking:
-    """One archive on its way into the cache."""
+    """The unpacking of one archive into the cache."""
 
     def __init__(
         self, path: Path, tar: tarfile.TarFile, catalogue: Catalogue, cache: Cache, work: Path, progress: Progress
@@ -179,7 +180,7 @@ class _Unpacking:
             self._progress(Packing(path=file.path, done_bytes=done, total_bytes=total))
         if expected:
             raise self._refused(f"{min(expected)} is missing")
-        self._put_in_place(manifest)
+        self._install(manifest)
 
     def _read_manifest(self) -> _Manifest:
         member = self._tar.next()
@@ -204,14 +205,14 @@ class _Unpacking:
                 raise self._refused(f"{name} has other pins: {_difference(packed, _contents(module))}")
 
     def _check_path(self, name: str, manifest: _Manifest) -> None:
-        """Only names that our own catalogue produces pass: that excludes `..`, absolute paths and surprises."""
-        places = {self._modules[name].cache_name: self._modules[name] for name in manifest.modules}
+        """Refuse names that our own catalogue does not produce, and with them `..` and absolute paths."""
+        folders = {self._modules[name].cache_name: self._modules[name] for name in manifest.modules}
         path = PurePosixPath(name)
         match path.parts:
-            case [place, binary] if place in places:
-                known = binary in {known.name for known in places[place].binaries}
-            case [place, "share", tree, *below] if place in places:
-                known = tree in {known.name for known in places[place].trees} and bool(below) and ".." not in below
+            case [folder, binary] if folder in folders:
+                known = binary in {known.name for known in folders[folder].binaries}
+            case [folder, "share", tree, *below] if folder in folders:
+                known = tree in {known.name for known in folders[folder].trees} and bool(below) and ".." not in below
             case _:
                 known = False
         if not known or str(path) != name:
@@ -239,16 +240,16 @@ class _Unpacking:
             raise self._refused(f"{member.name} is not a regular file")
         return content
 
-    def _put_in_place(self, manifest: _Manifest) -> None:
+    def _install(self, manifest: _Manifest) -> None:
         for name in manifest.modules:
             module = self._modules[name]
             staged, home = self._work / module.cache_name, self._cache.home(module)
             home.mkdir(parents=True, exist_ok=True)
             for tree in module.trees:
-                source, place = staged / "share" / tree.name, self._cache.tree(module, tree)
-                if source.is_dir() and not place.is_dir():
-                    place.parent.mkdir(exist_ok=True)
-                    source.rename(place)
+                source, target = staged / "share" / tree.name, self._cache.tree(module, tree)
+                if source.is_dir() and not target.is_dir():
+                    target.parent.mkdir(exist_ok=True)
+                    source.rename(target)
             for binary in module.binaries:
                 if (staged / binary.name).exists():
                     (staged / binary.name).chmod(0o755)

@@ -1,10 +1,10 @@
-"""Building the engine: download the sources, copy the manifests, compile one binary after another, keep each when done.
+"""Builds the engine: downloads the sources, copies the manifests, and compiles one binary after another.
 
-One asyncio task compiles, one binary at a time, for go uses every core by itself; another fetches the sources of the
-next module meanwhile, for that takes patience and no core. The lock of the cache is held
-throughout, so a second build waits and then finds the work done. A build that was ended in any way goes on where it
-was: finished files have their final names, everything else is in a workspace that the next build clears, and go's own
-caches keep what was compiled.
+One asyncio task compiles one binary at a time, because go itself uses every core. Another task downloads the sources of
+the next module meanwhile, which takes time but hardly any CPU. The lock of the cache is held throughout, so a second
+build waits and then finds everything built. A build that was interrupted in any way continues where it stopped:
+finished files have their final names, everything else is in a workspace that the next build clears, and go's own caches
+keep the compiled packages.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _QUERY_TIMEOUT = 60.0
 _DOWNLOAD_TIMEOUT = 3600.0
 _COMPILE_TIMEOUT = 3600.0
 
-# The average; the largest, kube-apiserver, has 104 MB.
+# The average size; the largest binary, kube-apiserver, has 104 MB.
 _BINARY_BYTES = 75_000_000
 
 _FETCHED = re.compile(r"^# get \w+://[^/]+/(?P<path>\S+)/@v/(?P<version>\S+)\.zip: 200 ")
@@ -45,7 +45,7 @@ _NO_NETWORK = re.compile(
 
 @dataclass(frozen=True)
 class _Job:
-    """What one module still lacks."""
+    """The binaries and manifests of one module that are missing."""
 
     module: PinnedModule
     binaries: list[Binary]
@@ -54,7 +54,7 @@ class _Job:
 
 @dataclass
 class _Tally:
-    """How far a build is."""
+    """The progress of a build."""
 
     total: int
     started: float
@@ -69,13 +69,13 @@ async def build(
     environ: Mapping[str, str] = os.environ,
     progress: Progress = silent,
 ) -> None:
-    """Build whatever of these groups is not in the cache yet, manifests included."""
+    """Build the binaries and manifests of these groups that are not in the cache yet."""
     catalogue = catalogue or Catalogue.load()
     cache = cache or Cache.default(environ)
     if not _missing(groups, catalogue, cache):
         return
     with disk_full_at(cache.root):
-        async with lock.awaited(cache.lock, on_wait=lambda pid: progress(Waiting(pid))):
+        async with lock.held_eventually(cache.lock, on_wait=lambda pid: progress(Waiting(pid))):
             jobs = _missing(groups, catalogue, cache)
             if not jobs:
                 return
@@ -107,7 +107,7 @@ def _missing(groups: Collection[Group], catalogue: Catalogue, cache: Cache) -> l
 
 
 class _Builder:
-    """One build, from a list of what is missing to nothing missing."""
+    """Runs one build."""
 
     def __init__(
         self, *, go: toolchain.Go, cache: Cache, work: Path, environ: Mapping[str, str], progress: Progress
@@ -120,11 +120,11 @@ class _Builder:
         self._environ = {
             **environ,
             "CGO_ENABLED": "0",
-            # Not empty: an empty value would let the one of `go env -w` through.
+            # It must not be empty, because then the value of `go env -w` would be used.
             "GOFLAGS": "-mod=readonly",
             "GOWORK": "off",
             "GOTOOLCHAIN": "local",
-            # go's temporary files are as large as its output, and /tmp is often small. Here a later build clears them.
+            # go's temporary files are as large as its output, and /tmp is often small. A later build clears `work`.
             "GOTMPDIR": str(work),
         }
         if go.root:
@@ -166,7 +166,8 @@ class _Builder:
         )
 
     async def _require_room(self, jobs: list[_Job]) -> None:
-        """Of a module that is partly built, sources and compiled packages are in go's caches already."""
+        """Raise `DiskFullError` if the build needs more disk space than there is. For a module that is partly built,
+        sources and compiled packages are in go's caches already."""
         query = await self._run_go(["env", "GOMODCACHE", "GOCACHE"], timeout=_QUERY_TIMEOUT)
         sources, compiled = map(Path, query.stdout.splitlines())
         cold = [
@@ -179,13 +180,13 @@ class _Builder:
             [
                 (sources, sum(module.module.sources_bytes for module in cold)),
                 (compiled, sum(module.module.compiled_bytes for module in cold)),
-                # Twice one binary: the linker's output beside its copy.
+                # Two more binaries, because the linker's output exists besides its copy.
                 (self._cache.root, (binaries + 2) * _BINARY_BYTES if binaries else 0),
             ]
         )
 
     async def _with_sources(self, jobs: list[_Job]) -> AsyncGenerator[_Job]:
-        """Each job when its sources are there, while those of the next are being fetched."""
+        """Yields each job when its sources have been downloaded, and downloads those of the next job meanwhile."""
         fetching = asyncio.create_task(self._download(jobs[0]))
         try:
             for number, job in enumerate(jobs, start=1):
@@ -198,11 +199,11 @@ class _Builder:
                 yield job
         finally:
             fetching.cancel()
-            # Whatever became of it: why the build ends has been said already.
+            # Its error is ignored, because the build has already ended for another reason.
             await asyncio.gather(fetching, return_exceptions=True)
 
     async def _download(self, job: _Job) -> None:
-        """All sources of a module or, where only manifests are missing, just what those are in."""
+        """Download all sources of a module; if only manifests are missing, only the Go modules that contain them."""
         fetched = 0
 
         def report(line: str) -> None:
@@ -210,7 +211,7 @@ class _Builder:
             if match := _FETCHED.match(line):
                 fetched += 1
                 latest = f"{match['path']} {match['version']}"
-                if self._awaited is job:  # else something is being compiled, and that is what is told
+                if self._awaited is job:  # otherwise a binary is being compiled, and that is what is reported
                     self._progress(Downloading(module=job.module.name, fetched=fetched, latest=latest))
 
         only = [] if job.binaries else sorted({tree.source for tree in job.trees})
@@ -221,7 +222,7 @@ class _Builder:
             raise self._download_error(job.module, outcome)
 
     def _download_error(self, module: PinnedModule, outcome: Outcome) -> EngineError:
-        # -x traces every request; what failed is in the lines that go itself wrote.
+        # -x traces every request; the error is in the other lines.
         lines = [line for line in outcome.errors.splitlines() if not line.startswith("# get ")]
         tail = "\n".join(lines) or outcome.errors
         if _NO_ROOM.search(tail):
@@ -240,7 +241,7 @@ class _Builder:
             if "testdata" not in relative.parts:
                 (copy / relative).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, copy / relative)
-        _put(copy, self._cache.tree(module, tree))
+        _install(copy, self._cache.tree(module, tree))
 
     async def _compile(self, binary: Binary) -> int:
         """Build one binary and return its size."""
@@ -256,7 +257,7 @@ class _Builder:
                 raise DiskFullError(path=self._cache.root)
             raise CompileError(binary=binary.name, tail=outcome.errors)
         size = output.stat().st_size
-        _put(output, self._cache.binary(binary))
+        _install(output, self._cache.binary(binary))
         return size
 
     async def _run_go(
@@ -279,6 +280,6 @@ class _Builder:
         )
 
 
-def _put(finished: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    finished.rename(place)
+def _install(finished: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    finished.rename(target)

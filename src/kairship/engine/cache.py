@@ -1,10 +1,10 @@
-"""Where built things are kept: outside any checkout, so that all checkouts share them.
+"""The folder of built binaries. It is outside any checkout, so that all checkouts share it.
 
-engine/<module>-<key>/<binary>        a finished binary; whatever has its final name is complete
+engine/<module>-<key>/<binary>        a finished binary; a file that has its final name is complete
 engine/<module>-<key>/share/<tree>/   manifests of the same version
-engine/.lock                          held by whoever changes the above (`lock.py`)
-engine/.work-*/                       what is not finished yet; outside the lock it is rubbish of a dead process
-toolchain/go-<version>/               a Go of our own, where the machine has none; node-<version>/ likewise
+engine/.lock                          held by the process that changes these files (`lock.py`)
+engine/.work-*/                       unfinished files; if the lock is free, a process that died left them
+toolchain/go-<version>/               a Go that we installed where the machine has none; likewise node-<version>/
 """
 
 import os
@@ -56,9 +56,9 @@ class Cache:
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
-        """A folder for unfinished files, on the filesystem of the finished ones, so that renaming completes them.
+        """A folder for unfinished files, on the same filesystem as the finished ones, so that a rename completes them.
 
-        Only for the holder of the lock: that is how every other workspace is known to belong to a process that died.
+        The caller must hold the lock. Every other workspace then belongs to a process that died, and is deleted.
         """
         self.engine.mkdir(parents=True, exist_ok=True)
         for left_behind in self.engine.glob(f"{_WORK_PREFIX}*"):

@@ -1,7 +1,7 @@
-"""The engine's components, as data: what each binary is called, where its source is, who needs it.
+"""The engine's components as data: the name of each binary, the package of its source, and the group that needs it.
 
-Versions are not here: each module's go.mod pins them (`pins.py`). The order is the order of building. kube-apiserver
-comes first because it compiles most of what the others share; what follows is little more than linking.
+Versions are not here: the go.mod of each module pins them (`pins.py`). The order is the build order. kube-apiserver
+comes first because it compiles most of the packages that the others share; the others are then little more than linked.
 """
 
 from enum import StrEnum
@@ -10,22 +10,23 @@ import msgspec
 
 
 class Group(StrEnum):
-    """Who needs a component."""
+    """What a component is needed for."""
 
     PLANE = "plane"
     """Everything that `kairship up` runs."""
     TEST = "test"
-    """What only the tests use, such as the Karmada that an upgrade starts from."""
+    """Binaries that only the tests use, such as the Karmada that an upgrade starts from."""
     GEN = "gen"
     """Code generators."""
     MANIFESTS = "manifests"
-    """No binaries, only the manifests beside them: for those who bring binaries of their own."""
+    """No binaries, only manifests. It is for users who supply their own binaries."""
 
 
 class Stamp(msgspec.Struct, frozen=True):
     """A version that the linker writes into a Go variable.
 
-    `value` is a format over `{version}`, `{major}`, `{minor}`: the component's own or, with `of`, another Go module's.
+    `value` is a format with `{version}`, `{major}` and `{minor}` of the component, or of the Go module `of` if it is
+    set.
     """
 
     variable: str
@@ -39,11 +40,11 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     group: Group = Group.PLANE
     stamps: tuple[Stamp, ...] = ()
     version_arguments: tuple[str, ...] = ("--version",)
-    """How the binary is asked which version it is."""
+    """The arguments with which the binary prints its version."""
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of YAML that a Go module carries and the plane needs at run time; kept in `share/<name>`."""
+    """A folder of YAML in a Go module that the plane needs at run time. It is copied to `share/<name>`."""
 
     name: str
     source: str
@@ -58,12 +59,13 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
     trees: tuple[Tree, ...] = ()
     tags: tuple[str, ...] = ()
     sources_bytes: int = 0
-    """Room that the sources take in Go's module cache, as measured."""
+    """The measured size of the sources in Go's module cache."""
     compiled_bytes: int = 0
-    """Room that the compiled packages take in Go's build cache, as measured in the order of building."""
+    """The size of the compiled packages in Go's build cache, measured in build order."""
 
 
-# As upstream's own build does (hack/lib/version.sh). The commit's default is a template, and a module proxy tells none.
+# As upstream's own build does (hack/lib/version.sh). A module proxy does not report the commit, whose default value is
+# a template.
 _KUBERNETES_STAMPS = tuple(
     Stamp(f"{package}.{variable}", value)
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
@@ -76,8 +78,8 @@ _KUBERNETES_STAMPS = tuple(
     )
 )
 
-# Upstream stamps Karmada's own version only (hack/util.sh). component-base is in every server of Karmada too, but keeps
-# its default: stamped, the servers would claim to be a Kubernetes of Karmada's version.
+# Upstream stamps only Karmada's own version (hack/util.sh). component-base is part of every server of Karmada too, but
+# keeps its default: with a stamp the servers would claim to be a Kubernetes of Karmada's version.
 _KARMADA_STAMPS = (
     Stamp("github.com/karmada-io/karmada/pkg/version.gitVersion"),
     Stamp("github.com/karmada-io/karmada/pkg/version.gitTreeState", "clean"),
@@ -96,10 +98,12 @@ _HELM_STAMPS = (
     ),
 )
 
-# Kubernetes 1.35 has the ProtoMessage methods of its types behind this tag for one more release; others rely on them.
+# Kubernetes 1.35 keeps the ProtoMessage methods of its types behind this tag for one more release; other modules use
+# them.
 _PROTOMESSAGE = "kubernetes_protomessage_one_more_release"
 
-# What a Karmada control plane has beside a kube-apiserver and a kube-controller-manager: our name → Karmada's command.
+# The servers of a Karmada control plane besides kube-apiserver and kube-controller-manager: our name → Karmada's
+# command.
 KARMADA_SERVERS = {
     "karmada-controller-manager": "controller-manager",
     "karmada-scheduler": "scheduler",
@@ -210,7 +214,7 @@ MODULES: tuple[Module, ...] = (
                 name="protoc-gen-openapiv2",
                 package="github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv2",
                 group=Group.GEN,
-                # With no commit it would report the version of the module that it is built from: ours.
+                # Without a commit it would report the version of the main module, which is ours.
                 stamps=(Stamp("main.version"), Stamp("main.commit", "none")),
             ),
         ),

@@ -1,4 +1,4 @@
-"""Running a command to its end, with a timeout; its whole process group is ended when the caller stops waiting."""
+"""Runs a command with a timeout. If the caller stops waiting, the whole process group of the command is killed."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from typing import cast
 from kairship.engine.errors import StepTimeoutError
 
 _TAIL_LINES = 40
-# go removes its work folders on an interrupt; after this long it is killed.
+# go removes its work folders on SIGINT; after this time it is killed.
 _GRACE_SECONDS = 5.0
 
 
@@ -26,7 +26,7 @@ class Outcome:
 
 
 def ignore_line(_line: str) -> None:
-    """Nobody follows the command's stderr."""
+    """Ignores a line of stderr."""
 
 
 async def run(
@@ -60,7 +60,7 @@ async def run(
             group.create_task(follow(cast("asyncio.StreamReader", process.stderr)))
             group.create_task(process.wait())
     except BaseException as error:
-        # Whatever the reason: nobody waits for it any more. The leader may be gone and its children still there.
+        # Whatever the reason is, the caller no longer waits. The leader may have exited while its children still run.
         await _end(process)
         if isinstance(error, TimeoutError):
             raise StepTimeoutError(command=" ".join(map(str, arguments)), seconds=timeout) from None
@@ -78,7 +78,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         pass
     finally:
-        # For compilers that outlived their go; and at once when the caller is cancelled a second time.
+        # This kills compilers that outlived go. It runs at once if the caller is cancelled a second time.
         _signal_group(process, signal.SIGKILL)
     await process.wait()
 
@@ -89,7 +89,7 @@ def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncGenerator[str, None]:
-    """Lines of any length: StreamReader's own iteration raises on long ones."""
+    """The lines of a stream. They can have any length, while StreamReader's own iteration fails for long lines."""
     rest = b""
     while chunk := await stream.read(1 << 16):
         *lines, rest = (rest + chunk).split(b"\n")

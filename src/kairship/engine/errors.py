@@ -1,24 +1,24 @@
-"""What can go wrong with the engine, each with what to do about it in its message.
+"""The errors of the engine. Each message says what to do.
 
 EngineError
 ├── GoUnavailableError      no usable Go, and none could be installed
 ├── DownloadError           sources could not be fetched
 │   └── NetworkError        … because the network did not answer
-├── CompileError            the compiler or the linker refused
-├── DiskFullError           no room, found before a build or during it
-├── StepTimeoutError        a command ran longer than it ever should
+├── CompileError            the compiler or the linker failed
+├── DiskFullError           there is not enough disk space, before a build or during it
+├── StepTimeoutError        a command ran too long
 ├── EngineBusyError         another process is changing the cache
-├── UnknownBinaryError      a name or version that the catalogue does not have
-├── NotBuiltError           a binary or its manifests are not there yet
-├── WrongVersionError       a binary that the user brought is not the pinned one
-└── ArchiveError            an archive that is damaged, foreign or unsafe
+├── UnknownBinaryError      the catalogue does not have this name or version
+├── NotBuiltError           a binary or its manifests have not been built yet
+├── WrongVersionError       a binary in KAIRSHIP_ENGINE_DIR does not have the pinned version
+└── ArchiveError            an archive is damaged, made for another platform or version, or unsafe
 """
 
 from pathlib import Path
 
 
 class EngineError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """The base class of this package's errors."""
 
 
 class GoUnavailableError(EngineError):
@@ -26,7 +26,8 @@ class GoUnavailableError(EngineError):
         have = f"the Go found is {found}" if found else "no Go was found"
         super().__init__(
             f"building the engine needs Go {minimum} or newer; {have}, and installing one failed:\n{reason}\n"
-            "Install Go from https://go.dev/dl, or bring binaries: `kairship engine unpack`, KAIRSHIP_ENGINE_DIR."
+            "Install Go from https://go.dev/dl, or supply built binaries with `kairship engine unpack` or "
+            "KAIRSHIP_ENGINE_DIR."
         )
 
 
@@ -39,7 +40,7 @@ class DownloadError(EngineError):
 class NetworkError(DownloadError):
     def __init__(self, *, module: str, tail: str) -> None:
         advice = (
-            "\nCheck the network (GOPROXY is respected), or bring binaries that exist already: "
+            "\nCheck the network (GOPROXY is respected), or supply built binaries with "
             "`kairship engine unpack` or KAIRSHIP_ENGINE_DIR."
         )
         super().__init__(module=module, tail=tail, advice=advice)
@@ -58,18 +59,23 @@ class DiskFullError(EngineError):
             room = "the disk ran full"
         else:
             room = f"about {needed / 1e9:.1f} GB are needed and {free / 1e9:.1f} GB are free"
-        super().__init__(f"not enough room at {path}: {room}. What is built stays; make room and start again.")
+        super().__init__(
+            f"not enough disk space at {path}: {room}. Free some disk space and run the command again; binaries that "
+            "have been built are kept."
+        )
 
 
 class StepTimeoutError(EngineError):
     def __init__(self, *, command: str, seconds: float) -> None:
-        super().__init__(f"`{command}` did not finish within {seconds:.0f} s and was ended")
+        super().__init__(f"`{command}` did not finish within {seconds:.0f} s and was killed: run the command again")
 
 
 class EngineBusyError(EngineError):
     def __init__(self, *, pid: int | None) -> None:
         self.pid = pid
-        super().__init__(f"another process (pid {pid or 'unknown'}) is changing the engine's cache; try again after it")
+        super().__init__(
+            f"another process (pid {pid or 'unknown'}) is changing the engine's cache; try again when it has finished"
+        )
 
 
 class UnknownBinaryError(EngineError):
@@ -87,7 +93,7 @@ class NotBuiltError(EngineError):
 class WrongVersionError(EngineError):
     def __init__(self, *, binary: str, path: Path, found: str, wanted: str) -> None:
         self.binary, self.found, self.wanted = binary, found, wanted
-        super().__init__(f"{binary} at {path} is {found}, wanted is {wanted}")
+        super().__init__(f"{binary} at {path} is {found}, but {wanted} is needed")
 
 
 class ArchiveError(EngineError):

@@ -1,7 +1,7 @@
-"""One writer of the cache at a time, across processes.
+"""The lock that allows one process at a time to change the cache.
 
-A flock: the kernel releases it with the process, however that ends. The file holds the writer's pid, to be shown to
-those who wait.
+It is an flock, which the kernel releases when the process ends, however it ends. The file contains the pid of the
+holder, which is shown to the user of a process that waits.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from kairship.engine.errors import EngineBusyError
 
-# A waiter polls: a blocking flock in a thread could not be cancelled.
+# Waiting polls, because a blocking flock in a thread could not be cancelled.
 _POLL_SECONDS = 0.2
 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock, or raise EngineBusyError at once."""
+    """Hold the lock, or raise `EngineBusyError` at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         try:
@@ -33,17 +33,17 @@ def held(path: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def awaited(path: Path, *, on_wait: Callable[[int | None], None]) -> AsyncIterator[None]:
-    """Hold the lock, waiting for whoever has it; `on_wait` is told who that is, once for each holder."""
-    told: set[int | None] = set()
+async def held_eventually(path: Path, *, on_wait: Callable[[int | None], None]) -> AsyncIterator[None]:
+    """Wait for the lock and hold it. `on_wait` is called once with the pid of each process that holds it meanwhile."""
+    reported: set[int | None] = set()
     with ExitStack() as stack:
         while True:
             try:
                 stack.enter_context(held(path))
                 break
             except EngineBusyError as busy:
-                if busy.pid not in told:
-                    told.add(busy.pid)
+                if busy.pid not in reported:
+                    reported.add(busy.pid)
                     on_wait(busy.pid)
             await asyncio.sleep(_POLL_SECONDS)
         yield

@@ -1,6 +1,6 @@
-"""The catalogue bound to its pins: each component's version, from go.mod, and the key that a build is kept under.
+"""The catalogue with its pins: the version of each component, read from go.mod, and the cache key of its build.
 
-Reading only. The go.mod files are the one place where versions are written.
+The go.mod files are the only place where versions are written; this module only reads them.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "
 
 @dataclass(frozen=True)
 class GoMod:
-    """The part of a go.mod that matters here. Replacements only restate a required version, so they are left out."""
+    """The parts of a go.mod that are needed here. Replacements only repeat a required version and are ignored."""
 
     go: str
     requires: dict[str, str]
@@ -53,7 +53,7 @@ class GoMod:
 
 @dataclass(frozen=True)
 class Platform:
-    """What binaries are built for, in Go's words."""
+    """The platform that binaries are built for, as GOOS and GOARCH."""
 
     os: str
     arch: str
@@ -93,7 +93,7 @@ class PinnedModule:
 
     @cached_property
     def key(self) -> str:
-        """Changes whenever a rebuilt binary would differ: pins, recipe or platform."""
+        """A hash that changes whenever a rebuilt binary would differ: with its pins, build flags or platform."""
         digest = hashlib.sha256()
         recipe = [
             str(self.platform),
@@ -119,7 +119,7 @@ class PinnedModule:
 
 @dataclass(frozen=True)
 class Binary:
-    """One component at its pinned version."""
+    """A component at its pinned version."""
 
     pinned: PinnedModule
     component: Component
@@ -150,7 +150,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Every module with its pins, in the order of building. `root` has a folder for each."""
+    """Every module with its pins, in build order. `root` has a folder for each module."""
 
     root: Path
     modules: tuple[PinnedModule, ...]
@@ -162,7 +162,7 @@ class Catalogue:
 
     @property
     def requirements(self) -> Path:
-        """The Go to install where there is none, as pip's requirements with hashes."""
+        """The requirements file, with hashes, of the Go to install where the machine has none."""
         return self.root / "toolchain.txt"
 
     @property
@@ -171,7 +171,8 @@ class Catalogue:
             yield from module.binaries
 
     def find(self, name: str, version: str | None = None) -> Binary:
-        """A binary by name. Of several versions the current one, which the catalogue has first, unless one is named."""
+        """A binary by name, of its current version unless `version` is given. The catalogue lists the current version
+        first."""
         for binary in self.binaries:
             if binary.name == name and version in (None, binary.version):
                 return binary
@@ -185,7 +186,7 @@ def modules_root() -> Path:
 
 
 def _directives(text: str) -> Iterator[list[str]]:
-    """The directives of a go.mod one by one, those in a block with the block's word in front."""
+    """The directives of a go.mod as lists of words. A line of a block gets the block's keyword as its first word."""
     block: str | None = None
     for line in text.splitlines():
         words = re.sub(r"//.*", "", line).split()

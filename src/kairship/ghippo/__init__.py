@@ -1,15 +1,15 @@
-"""Global management: identities, groups, roles, workspaces, bindings, sign-in, webhooks and audit.
+"""Global management (ghippo): users, groups, sign-in, roles, workspaces, bindings, webhooks and the audit log.
 
-    database      tables, migrations, and transactions in threads
-    users, groups, roles, folders, workspaces, bindings, registry
-                  the domain: functions of a connection, run in a transaction
-    effective     bindings resolved into what instances and namespaces are told; `webhooks` and `deliverer` tell it
-    sign_in       from a password, a token, a device or an identity provider (`oidc`) to a session
-    directory     who there is, for the entrance to follow
-    audit         the chain of what people did
-    services      one class per service of the protos
-    escalation    nobody gives away more than they have
+    process         the process `kairship ghippo` and its wiring; `settings` configures it
+    leader_duties   the tasks of the leading replica; `cleanup` is one of them
+    services        one class per service of the protos
+    identity        users, groups, sessions, access tokens, and every way to sign in
+    tenancy         folders, workspaces, roles, bindings, and the effective bindings that follow from them
+    delivery        sends effective bindings to webhooks
+    audit           the audit log, a chain of authenticated entries
+    database        tables, migrations, and transactions in threads
 
-Nothing of it blocks the event loop: databases and argon2 have threads of their own. What is secret is a hash, or sealed
-with a key outside the database (`sealing`).
+`identity`, `tenancy` and `delivery` consist mostly of functions of a connection, which run in a transaction of
+`Database`. Databases and argon2 have threads of their own, so nothing blocks the event loop. Every secret is stored as
+a hash, or sealed with a key outside the database (`sealing`).
 """

@@ -1,8 +1,8 @@
-"""The audit: an append-only chain of what people did and tried to do.
+"""The audit log: an append-only chain of what users did and tried to do.
 
-Each entry carries a code over itself and the one before it, made with a key that is not in the database. Whoever
-changes or removes an entry, in the middle or at an end, cannot make the codes fit again. Entries that have had their
-time are let go from the beginning, which moves the (sealed) beginning.
+Each entry carries a MAC over itself and the entry before it, made with a key that is not in the database. An attacker
+who changes or removes an entry, in the middle or at an end, cannot make the MACs fit again. Expired entries are deleted
+from the beginning of the chain, which moves its sealed beginning.
 """
 
 import csv
@@ -23,7 +23,7 @@ COLUMNS = tuple(column.name for column in audit.columns if column.name != "mac")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """Who did what, where, from where, when, and how it went. It never holds a value of a Secret."""
+    """One action of a user with its place, origin, time and outcome. It never holds a value of a Secret."""
 
     at: int
     action: str
@@ -71,7 +71,7 @@ class AuditLog:
         self._sealer = sealer
 
     def append(self, connection: sa.Connection, entries: Sequence[Entry]) -> int:
-        """Add entries in the transaction of a writer; returns the sequence of the last. All of them or none."""
+        """Adds all entries or none, in a write transaction; returns the sequence of the last."""
         sequence, mac = self._end(connection, _LAST) or (0, _NOTHING)
         rows = []
         for entry in entries:
@@ -85,26 +85,26 @@ class AuditLog:
         return sequence
 
     def receive(self, connection: sa.Connection, events: Mapping[str, Entry], *, at: int) -> None:
-        """Append what another process tells of, by the ids that it gives: each once, however often it is told."""
+        """Appends events of another process by their ids: each once, however often it is sent."""
         known = sa.select(audit_received.c.id).where(audit_received.c.id.in_(events))
-        fresh = {key: events[key] for key in events.keys() - set(connection.execute(known).scalars())}
-        if fresh:
-            connection.execute(sa.insert(audit_received), [{"id": key, "at": at} for key in fresh])
-            self.append(connection, [entry for key, entry in events.items() if key in fresh])
+        new = {key: events[key] for key in events.keys() - set(connection.execute(known).scalars())}
+        if new:
+            connection.execute(sa.insert(audit_received), [{"id": key, "at": at} for key in new])
+            self.append(connection, [entry for key, entry in events.items() if key in new])
 
-    def forget_received(self, connection: sa.Connection, *, before: int) -> None:
-        """Nobody sends an event again for so long."""
+    def delete_received_ids(self, connection: sa.Connection, *, before: int) -> None:
+        """Deletes the ids of events that are too old to be sent again."""
         connection.execute(sa.delete(audit_received).where(audit_received.c.at < before))
 
     def find(
         self, connection: sa.Connection, wanted: Filter, *, before: int = 0, limit: int = 100
     ) -> list[sa.Row[tuple[object, ...]]]:
-        """The newest first."""
+        """The matching entries, the newest first."""
         query = sa.select(audit).where(*wanted.conditions()).order_by(audit.c.sequence.desc()).limit(limit)
         return list(connection.execute(query.where(audit.c.sequence < before) if before else query))
 
     def page_of_csv(self, connection: sa.Connection, wanted: Filter, *, after: int) -> tuple[str, int]:
-        """A piece of CSV, the oldest first, and the position to go on after; an empty piece is the end."""
+        """A page of CSV, the oldest entries first, and the position to continue after; an empty page is the end."""
         query = (
             sa.select(audit)
             .where(*wanted.conditions(), audit.c.sequence > after)
@@ -114,11 +114,11 @@ class AuditLog:
         rows = connection.execute(query).all()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([_harmless(row._mapping[name]) for name in COLUMNS] for row in rows)
+        writer.writerows([_escaped(row._mapping[name]) for name in COLUMNS] for row in rows)
         return text.getvalue(), rows[-1].sequence if rows else after
 
     def verify(self, connection: sa.Connection) -> Verification:
-        """Go through the chain, page by page."""
+        """Checks the whole chain, page by page."""
         first, last = self._end(connection, _FIRST), self._end(connection, _LAST)
         if self._forged(connection):
             return Verification(0, 0)
@@ -137,8 +137,8 @@ class AuditLog:
         end, end_mac = last or (0, _NOTHING)
         return Verification(entries, None if (sequence, mac) == (end, end_mac) else sequence + 1)
 
-    def let_go(self, connection: sa.Connection, *, before: int) -> int:
-        """Remove entries that are older than a moment, from the beginning on; returns how many."""
+    def delete_older(self, connection: sa.Connection, *, before: int) -> int:
+        """Deletes the entries before a time from the beginning of the chain; returns how many."""
         newest = connection.execute(
             sa.select(audit.c.sequence, audit.c.mac)
             .where(audit.c.sequence < sa.select(sa.func.coalesce(
@@ -174,21 +174,21 @@ class AuditLog:
 
 
 def _cleaned(entry: Entry) -> Entry:
-    """Names in requests may hold anything, and one entry must not stop the others."""
+    """Makes the texts storable: names in requests may hold anything, and one entry must not block the others."""
     changes = {
-        name: storable(value)[: _bound(name)]
+        name: storable(value)[: _max_length(name)]
         for name, value in msgspec.structs.asdict(entry).items()
         if isinstance(value, str)
     }
     return msgspec.structs.replace(entry, **changes)
 
 
-def _bound(column: str) -> int:
+def _max_length(column: str) -> int:
     return getattr(audit.c[column].type, "length", None) or 4096
 
 
-def _harmless(value: object) -> object:
-    """A spreadsheet runs what begins like this."""
+def _escaped(value: object) -> object:
+    """Defuses formulas: a spreadsheet executes cells that begin with these characters."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 

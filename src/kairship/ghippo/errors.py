@@ -1,41 +1,40 @@
-"""What global management refuses, and why: errors of the API, with the codes that callers are answered with.
+"""The errors that global management answers callers with. They are named after their gRPC codes, as in `rpc.errors`.
 
 GhippoError
-├── Invalid         the request itself is wrong; `field` says where
-├── NotFound        there is none
-├── Exists          there is one already
-├── Refused         the caller may not do this
-├── Precondition    not in this state; the message says what must be done first
-├── Conflict        somebody else was faster: read again
-├── Unauthenticated not signed in, or not any more
-├── TooMany         too often or too much; `retry_after` says when to come back
-└── Unavailable     the database does not answer; the same call may succeed later
+├── InvalidArgument      the request itself is wrong; `field` says where
+├── NotFound             there is no such object
+├── AlreadyExists        there is such an object already
+├── PermissionDenied     the caller may not do this
+├── FailedPrecondition   not in the present state; the message says what must be done first
+├── Unauthenticated      the caller is not signed in, or no longer is
+├── ResourceExhausted    too many requests or objects; `retry_after` says when to try again
+└── Unavailable          the database or an identity provider does not answer; the same call may succeed later
 
 Messages are for the caller and never hold a secret.
 """
-# ruff: noqa: N818 - they are named after what is the case
+# ruff: noqa: N818 - the names are the codes
 
 from typing import ClassVar
 
 from kairship.gen.google.rpc.error_details_pb import BadRequest
 from kairship.rpc.errors import ApiError, Code
 
-_LONGEST = 500
+_MAX_MESSAGE = 500
 
 
 class GhippoError(ApiError):
     CODE: ClassVar[Code]
 
     def __init__(self, message: str, *, field: str = "", retry_after: float | None = None) -> None:
-        # It may quote the request, which may be of any length.
-        told = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
-        violation = BadRequest.FieldViolation(field=field, description=told)
+        # The message may quote the request, which may be of any length.
+        bounded = message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
+        violation = BadRequest.FieldViolation(field=field, description=bounded)
         details = [BadRequest(field_violations=[violation])] if field else []
-        super().__init__(self.CODE, told, details=details, retry_after=retry_after)
+        super().__init__(self.CODE, bounded, details=details, retry_after=retry_after)
         self.field = field
 
 
-class Invalid(GhippoError):
+class InvalidArgument(GhippoError):
     CODE = Code.INVALID_ARGUMENT
 
 
@@ -43,24 +42,20 @@ class NotFound(GhippoError):
     CODE = Code.NOT_FOUND
 
 
-class Exists(GhippoError):
+class AlreadyExists(GhippoError):
     CODE = Code.ALREADY_EXISTS
 
 
-class Refused(GhippoError):
+class PermissionDenied(GhippoError):
     CODE = Code.PERMISSION_DENIED
 
 
-class TooMany(GhippoError):
+class ResourceExhausted(GhippoError):
     CODE = Code.RESOURCE_EXHAUSTED
 
 
-class Precondition(GhippoError):
+class FailedPrecondition(GhippoError):
     CODE = Code.FAILED_PRECONDITION
-
-
-class Conflict(GhippoError):
-    CODE = Code.ABORTED
 
 
 class Unavailable(GhippoError):

@@ -1,7 +1,7 @@
-"""Identifiers, and secrets that are handed out once and kept as hashes.
+"""Identifiers, and secrets that are handed out once and stored as hashes.
 
-A secret here has 256 random bits, so a plain hash of it is enough: there is nothing to guess. Passwords are another
-matter (`passwords`).
+A secret here has 256 random bits, so a plain hash of it is enough: it cannot be guessed. Passwords can be, and are
+hashed differently (`identity.passwords`).
 """
 
 import hashlib
@@ -19,7 +19,7 @@ def now() -> int:
 
 
 def new_id(kind: str) -> str:
-    """Never used twice; the beginning says what it is of: u-3f9c…"""
+    """A unique identifier, which begins with the letter of its kind: u-3f9c…"""
     return f"{kind}-{secrets.token_hex(10)}"
 
 
@@ -28,7 +28,7 @@ def new_secret(prefix: str = "") -> str:
 
 
 def storable(text: str) -> str:
-    """Text as every database takes it, whatever somebody sent: what cannot be stored is written out."""
+    """Text that every database accepts: characters of the request that cannot be stored are escaped."""
     return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Pages of a list, counted from 1 as the API has it."""
+"""Pages of a list, counted from 1 as in the API."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from kairship.gen.kairship.types.v1alpha1.list_pb import Pagination
 
 DEFAULT_SIZE = 10
-MOST = 10_000
-"""What -1, all of them, means at most: memory must not follow the number of rows."""
+MAX_SIZE = 10_000
+"""The largest page, also for size -1 (all rows): memory must not grow with the number of rows."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a list is wanted."""
+    """The page of a list that a request asks for."""
 
     number: int = 1
     size: int = 0
@@ -23,7 +23,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def limit(self) -> int:
-        return MOST if self.size == -1 else min(self.size or DEFAULT_SIZE, MOST)
+        return MAX_SIZE if self.size == -1 else min(self.size or DEFAULT_SIZE, MAX_SIZE)
 
     @property
     def position(self) -> int:
@@ -37,7 +37,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def select_page(
     connection: sa.Connection, query: sa.Select[Any], page: Page, *, names: Sequence[sa.ColumnElement[str]]
 ) -> tuple[Sequence[sa.Row[Any]], int]:
-    """The rows of a page, and how many there are on all pages. The query says the order."""
+    """The rows of a page, and their number on all pages. The query defines the order."""
     if page.search:
         query = query.where(sa.or_(*(name.icontains(page.search, autoescape=True) for name in names)))
     total = connection.execute(sa.select(sa.func.count()).select_from(query.order_by(None).subquery())).scalar_one()

@@ -1,11 +1,11 @@
-"""What global management may do in the global cluster: follow registrations and say how they stand, and lead.
+"""The rights of global management in the global cluster: registrations with their status, and its lease.
 
-Of all Secrets it reads one: the one that its deliveries to the entrance are signed with.
+Of all Secrets it may read only the one that its deliveries to the entrance are signed with.
 """
 
 from kairship.resources import REGISTRATIONS
 from kairship.resources.binding_webhook import SECRET
-from kairship.resources.service_account import Manifest, rule, service_account
+from kairship.resources.install.service_account import Manifest, rule, service_account
 
 ACCOUNT = "kairship-ghippo"
 
@@ -13,7 +13,7 @@ _READ = ("get", "list", "watch")
 
 
 def manifests() -> list[Manifest]:
-    """The namespace must exist."""
+    """The service account and its RBAC. Their namespace must exist."""
     return service_account(
         ACCOUNT,
         everywhere=[

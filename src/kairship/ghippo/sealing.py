@@ -1,7 +1,7 @@
-"""Secrets that must be read again (signing keys, webhook secrets, secrets of identity providers) are kept sealed.
+"""Sealing: encryption of the secrets that must be read again, such as signing keys and secrets of webhooks.
 
-The key is a file outside the database: a stolen copy of the database opens nothing and signs nothing. Replicas share
-it.
+The key is in a file outside the database, so a stolen copy of the database reveals and signs nothing. Replicas share
+the file.
 """
 
 import hashlib
@@ -13,12 +13,12 @@ from cryptography.fernet import Fernet, InvalidToken
 
 
 class SealBrokenError(Exception):
-    """What was sealed was sealed with another key, or was changed since."""
+    """The data was sealed with another key, or was changed since."""
 
 
 class Sealer:
     def __init__(self, key: bytes) -> None:
-        """`key` is what `generate_key` made."""
+        """`key` comes from `generate_key`."""
         self._fernet = Fernet(key)
         self._mac_key = hashlib.sha256(b"kairship audit " + key).digest()
 
@@ -31,7 +31,7 @@ class Sealer:
 
     @classmethod
     def from_file(cls, path: Path) -> "Sealer":
-        """The key in that file, which is made if it is missing. Two processes that both make it end up with one."""
+        """Reads the key from a file, which is created if it is missing. Concurrent processes end up with one key."""
         try:
             key = path.read_bytes()
         except FileNotFoundError:
@@ -43,7 +43,7 @@ class Sealer:
                 file.flush()
                 os.fsync(file.fileno())
             try:
-                os.link(fresh, path)  # unlike a rename it does not replace
+                os.link(fresh, path)  # unlike a rename it does not replace an existing file
             except FileExistsError:
                 pass
             finally:
@@ -59,13 +59,13 @@ class Sealer:
             return self._fernet.decrypt(bytes(sealed)).decode()
         except InvalidToken as error:
             raise SealBrokenError(
-                "the key file does not fit this database; restore the one that belongs to it"
+                "the key file does not match this database; restore the key file that belongs to it"
             ) from error
 
     def mac(self, *parts: bytes) -> bytes:
-        """A code that nobody can make without the key. The parts cannot be shifted against each other."""
-        code = hmac.new(self._mac_key, digestmod=hashlib.sha256)
+        """A MAC of these parts. The length of each part is included, so bytes cannot move between parts."""
+        mac = hmac.new(self._mac_key, digestmod=hashlib.sha256)
         for part in parts:
-            code.update(len(part).to_bytes(8, "big"))
-            code.update(part)
-        return code.digest()
+            mac.update(len(part).to_bytes(8, "big"))
+            mac.update(part)
+        return mac.digest()

@@ -1,6 +1,6 @@
-"""How global management runs. Paths and addresses only: what is secret stays in the files.
+"""The settings of global management. They hold only paths and addresses: secrets stay in their files.
 
-The address of a PostgreSQL database has a password in it, so it is in a file too.
+The URL of a PostgreSQL database contains a password, so it is in a file too.
 """
 
 from pathlib import Path
@@ -8,41 +8,41 @@ from pathlib import Path
 import msgspec
 
 from kairship.process.certificates import CertificateFiles
-from kairship.process.starting import StartError
+from kairship.process.start_error import StartError
 from kairship.reconcile import LeaseName
 from kairship.resources import NAMESPACE
 
 LEASE = LeaseName(NAMESPACE, "kairship-ghippo")
 AUDIENCE = "kairship-ghippo"
-"""What tokens of those who may call are for."""
+"""The audience of the service account tokens that callers present."""
 CALLERS = ("kairship-apiserver",)
-"""Accounts of the plane that may call: the entrance, whose word is taken for a person."""
+"""The service accounts that may call: only the entrance, which names the user on whose behalf it calls."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: Path
-    """Leads to the global cluster. A token file in it is read again as it rotates."""
+    """The kubeconfig of the global cluster. A token file that it names is read again as it rotates."""
     data: Path
-    """Where the key that secrets are sealed with is, and the database unless that is elsewhere."""
+    """The directory of the sealing key, and of the SQLite database unless `database_url` is set."""
     tls: CertificateFiles
     database_url: Path | None = None
-    """A file with the address of a PostgreSQL database. Without it there is one replica, on SQLite."""
+    """A file with the URL of a PostgreSQL database. Without it there is one replica, on SQLite."""
     first_password: Path | None = None
-    """A file with the password that the administrator of a new plane has until it is changed."""
+    """A file with the initial password of the first administrator, who must change it."""
     first_token: Path | None = None
-    """A file with an access token that the administrator of a new plane has."""
+    """A file with an access token of the first administrator."""
     webhook: str | None = None
-    """Where the entrance of this plane takes bindings."""
+    """The URL at which the entrance of this plane receives bindings."""
     webhook_ca: Path | None = None
-    """The authority of its certificate."""
+    """The CA of that URL's certificate."""
     host: str = "127.0.0.1"
     port: int = 0
-    """Of gRPC; 0 takes any that is free."""
+    """The port of gRPC; 0 takes any free port."""
     ops_host: str = "127.0.0.1"
     ops_port: int = 0
-    """Of health and metrics."""
+    """The port of health and metrics."""
     audit_days: int = 365
-    """How long the audit is kept."""
+    """Days for which entries of the audit log are kept."""
 
     @property
     def has_replicas(self) -> bool:

@@ -1,30 +1,37 @@
-"""The read index: copies of the objects of many clusters, kept so that every read is answered from here.
+"""The read index: copies of the objects of many clusters, which answer reads in place of the clusters.
 
-    Intake, Record         from an object's bytes to what is stored of it
-    Query, plan            one question over any kinds and clusters, restricted to what the caller may see
-    Search                 words, as a person types them, over everything
-    follow_rings           what changes in many clusters at once
-    Writer, Index          what a database has to do; `sqlite` and `postgres` do it
-    Current                whether the index can answer now, for this caller; else somebody else has to
-    KubernetesReads        GET and LIST as an API server answers them, out of the index
-    Splicer                watches that begin in the index and are continued by the cluster (`splice`)
+    records          `RecordBuilder` makes a `Record` of an object's bytes: what is stored of it
+    query            a `Query` over any kinds and clusters, restricted to what the caller may see, and its `plan`
+    search           `Search` for words, as a person types them, over everything; `highlights` says why a hit was found
+    change_feed      the latest changes of a cluster; `feed_follower` follows those of many clusters
+    store            `Writer` and `Index`, the interface of a database; `sqlite` and `postgres` implement it
+    current_index    `CurrentIndex` decides whether the index can answer now, for this caller
+    read_through     `ReadThrough` reads from the index or else from the cluster, and notes a caller's writes
+    write_log        callers' recent writes, so that each caller reads its own writes
+    reads            `KubernetesReads` answers GET and LIST as an API server does (`negotiation`, `representations`,
+                     `tables`, `page_tokens` and `statuses` are its parts)
+    splice           `Splicer` answers watches that begin in the index and are continued by the cluster
+    history          how clusters and instances fared over time
+    index_access     opens an index in the background, for a process that reads it
 
-The index can be deleted at any time and fills itself again. It never answers wrongly: what it cannot answer for (a
-kind that is not followed, a namespace that is left out, a collector not heard of, a revision not reached) is passed
-through to the cluster.
+The index can be deleted at any time and fills itself again. It never answers wrongly: a read that it cannot answer for
+certain (of a kind that is not followed, of an excluded namespace, without a recent heartbeat of the collector, at a
+revision that it has not reached) passes through to the cluster.
 """
 
-from kairship.index.current import Current, Moment, PassThrough, refuse_partial
-from kairship.index.fields import kind_called, kind_name
-from kairship.index.highlights import Highlight, highlights
-from kairship.index.positions import BadTokenError, PageMark, PageTokens
-from kairship.index.query import Plan, Position, Query, Scope, Sort, plan
-from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest, Reply
-from kairship.index.records import BadObjectError, Intake, Record, revision
-from kairship.index.ring import Followed, RingChange, RingMark, RingPage, follow_rings
-from kairship.index.search import Hit, Rank, Search, SearchPosition, words_of
+from kairship.index.change_feed import FeedChange
+from kairship.index.current_index import CurrentIndex, PassThrough
+from kairship.index.feed_follower import FeedEvent, follow_feeds
+from kairship.index.page_tokens import BadTokenError, PagePosition, PageTokens
+from kairship.index.query import Position, Query, Sort, VisibleScope, plan
+from kairship.index.read_through import ReadThrough, index_or_cluster
+from kairship.index.reads import AGE_HEADER, KubernetesReads, ReadRequest
+from kairship.index.records import BadObjectError, RecordBuilder, revision
+from kairship.index.search.highlights import highlights
+from kairship.index.search.model import Hit, Rank, Search, SearchPosition, words_of
+from kairship.index.selectable_fields import kind_called, kind_name
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
-from kairship.index.splice import Splicer, WatchReply, WatchRequest
+from kairship.index.splice import Splicer, WatchRequest
 from kairship.index.store import (
     BrokenIndexError,
     Change,
@@ -32,12 +39,11 @@ from kairship.index.store import (
     NoSuchClusterError,
     Partition,
     ReplacedError,
-    Row,
     Size,
     Snapshot,
     Writer,
 )
-from kairship.index.writes import NOT_NOTED, Note, WriteLog, Written, note_write, revision_told
+from kairship.index.write_log import NOT_NOTED, Write, WriteLog, comparable_revision, note_write
 
 __all__ = [
     "AGE_HEADER",
@@ -47,54 +53,45 @@ __all__ = [
     "BadTokenError",
     "BrokenIndexError",
     "Change",
-    "Current",
-    "Followed",
-    "Highlight",
+    "CurrentIndex",
+    "FeedChange",
+    "FeedEvent",
     "Hit",
     "Index",
-    "Intake",
     "KubernetesReads",
-    "Moment",
     "NoSuchClusterError",
-    "Note",
-    "PageMark",
+    "PagePosition",
     "PageTokens",
     "Partition",
     "PassThrough",
-    "Plan",
     "Position",
     "Query",
     "Rank",
     "ReadRequest",
-    "Record",
+    "ReadThrough",
+    "RecordBuilder",
     "ReplacedError",
-    "Reply",
-    "RingChange",
-    "RingMark",
-    "RingPage",
-    "Row",
-    "Scope",
     "Search",
     "SearchPosition",
     "Size",
     "Snapshot",
     "Sort",
     "Splicer",
-    "WatchReply",
+    "VisibleScope",
     "WatchRequest",
+    "Write",
     "WriteLog",
     "Writer",
-    "Written",
-    "follow_rings",
+    "comparable_revision",
+    "follow_feeds",
     "highlights",
+    "index_or_cluster",
     "kind_called",
     "kind_name",
     "note_write",
     "parse_fields",
     "parse_labels",
     "plan",
-    "refuse_partial",
     "revision",
-    "revision_told",
     "words_of",
 ]

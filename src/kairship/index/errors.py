@@ -1,4 +1,4 @@
-"""What the databases of the index raise."""
+"""The errors that the databases of the index raise."""
 
 
 class NoSuchClusterError(Exception):
@@ -6,8 +6,8 @@ class NoSuchClusterError(Exception):
 
 
 class BrokenIndexError(Exception):
-    """The stored data cannot be read. Its writer builds it anew; until then reads pass through."""
+    """The stored data cannot be read. Its writer builds it anew; until then reads pass through to the cluster."""
 
 
 class ReplacedError(BrokenIndexError):
-    """Another process writes this cluster now: whoever is told so has to stop."""
+    """Another process writes this cluster now. The writer that gets this error has to stop."""

@@ -1,4 +1,4 @@
-"""The images of an object's containers, for the kinds that have a pod or a template of one in them."""
+"""The images of an object's containers, for the kinds that contain a pod spec or a pod template."""
 
 import msgspec
 
@@ -56,7 +56,7 @@ def has_images(kind: str) -> bool:
 
 
 def images_of(body: bytes | msgspec.Raw) -> frozenset[str]:
-    """Raises `msgspec.DecodeError` for what is no object of such a kind."""
+    """Raises `msgspec.DecodeError` if `body` is not an object of such a kind."""
     obj = _decoder.decode(body)
     spec = obj.spec or _Spec()
     job = spec.job_template.spec if spec.job_template else None

@@ -1,8 +1,8 @@
-"""A question to the index, and the plan that both databases answer it by.
+"""A query to the index, and the plan by which both databases answer it.
 
-A `Query` is what a caller asks and may see. `plan` turns it into conditions of four kinds, about tokens, columns,
-numbers in labels, and ownership; what a database makes of them is in its `emitter`. Every text of a caller ends up as
-a bound parameter; names of columns come from here alone.
+A `Query` says what a caller asks for and may see. `plan` turns it into conditions about tokens, columns, numbers in
+labels, names and ownership; each database makes SQL of them in its `emitter`. Every text of a caller ends up as a bound
+parameter; the names of columns come from this module alone.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from kairship.index.fields import selectable
+from kairship.index.selectable_fields import selectable
 from kairship.index.selectors import (
     INTEGER,
     AnyOf,
@@ -27,27 +27,27 @@ from kairship.resources import RESERVED, RESERVED_PREFIX
 
 
 class Sort(StrEnum):
-    """Each orders totally: what it leaves equal is ordered by cluster, kind and key."""
+    """Each is a total order: rows that it leaves equal are ordered by cluster, kind and key."""
 
     KEY = "key"
-    """Namespace and name, as API servers list."""
+    """By namespace and name, as API servers list."""
     NAME = "name"
     CREATED = "created"
 
 
-class Scope(msgspec.Struct, frozen=True):
-    """A part of a cluster that the caller may see; None is all. Several of one cluster add up."""
+class VisibleScope(msgspec.Struct, frozen=True):
+    """A part of a cluster that the caller may see; None stands for all. Several scopes of one cluster add up."""
 
     cluster: str
     kinds: frozenset[str] | None = None
     namespaces: frozenset[str] | None = None
-    """With namespaces, objects that are in none are not seen."""
+    """If namespaces are given, cluster-scoped objects are not visible."""
     reserved: bool = True
-    """Whether the namespaces in which Karmada and the plane keep their own things are among them."""
+    """Whether the namespaces in which Karmada and the plane keep their own objects are among them."""
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """Behind one row of an answer."""
+    """The position after one row of an answer."""
 
     value: str | int
     cluster: str
@@ -56,14 +56,14 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    scopes: tuple[Scope, ...]
+    scopes: tuple[VisibleScope, ...]
     kinds: frozenset[str] | None = None
     namespace: str | None = None
     name: str | None = None
     labels: tuple[LabelRequirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
     owned_by: str | None = None
-    """The uid of an object: what it owns, and what that owns, and so on."""
+    """The uid of an object: selects what it owns, directly or through other owners."""
     name_contains: str | None = None
     created_from: int | None = None
     created_before: int | None = None
@@ -71,21 +71,21 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     descending: bool = False
     limit: int | None = None
     skip: int = 0
-    """So many rows from the beginning are left out. They are looked at all the same: `after` is better for going on."""
+    """How many rows to leave out at the beginning. They are read all the same: `after` is cheaper for paging."""
     after: Position | None = None
     declared_fields: tuple[str, ...] = ()
-    """The selectable fields of the custom resource that is asked for."""
+    """The `selectableFields` of the custom resource that is queried."""
 
 
 class HasToken(msgspec.Struct, frozen=True):
-    """One of these tokens, or with `wanted` False none of them."""
+    """The object has one of these tokens; with `wanted` False, none of them."""
 
     tokens: tuple[str, ...]
     wanted: bool = True
 
 
 class LabelNumber(msgspec.Struct, frozen=True):
-    """The value of a label, an integer, compared with another. Values that are no integers do not match."""
+    """The value of a label is an integer above or below this one. Values that are not integers do not match."""
 
     key: str
     operator: Literal[">", "<"]
@@ -120,9 +120,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def is_walk(self) -> bool:
-        """Whether the rows are a range of the keys of one kind, or of those that have one token.
+        """Whether the rows are a range of the keys of one kind, or of the keys that have one token.
 
-        Nothing is looked at that is not in the answer.
+        Then the database reads no row that is not in the answer.
         """
         query = self.query
         tokens = [one for one in self.conditions if isinstance(one, HasToken)]
@@ -141,15 +141,15 @@ class Plan(msgspec.Struct, frozen=True):
             )
         )
 
-    def scopes_by_cluster(self) -> dict[str, tuple[Scope, ...]]:
-        grouped: dict[str, tuple[Scope, ...]] = {}
+    def scopes_by_cluster(self) -> dict[str, tuple[VisibleScope, ...]]:
+        grouped: dict[str, tuple[VisibleScope, ...]] = {}
         for scope in self.query.scopes:
             grouped[scope.cluster] = (*grouped.get(scope.cluster, ()), scope)
         return grouped
 
 
-class Allowed(msgspec.Struct, frozen=True):
-    """Partitions that are asked for and may be seen, in these namespaces (None: all, and what is in none)."""
+class VisiblePartitions(msgspec.Struct, frozen=True):
+    """Partitions that are queried and visible, in these namespaces (None: all, and cluster-scoped objects)."""
 
     partitions: tuple[int, ...]
     namespaces: tuple[str, ...] | None
@@ -158,13 +158,13 @@ class Allowed(msgspec.Struct, frozen=True):
 
 RESERVED_NAMESPACES = tuple(sorted(RESERVED))
 RESERVED_FROM, RESERVED_TO = RESERVED_PREFIX, f"{RESERVED_PREFIX[:-1]}."
-"""What begins with the prefix, as a range: '.' follows '-'."""
+"""The names that begin with the prefix, as a range: '.' follows '-'."""
 
 
-def allowed(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[Allowed, ...]:
-    """The query's scopes, as the numbers of partitions; each of `partitions` is a number, its cluster and kind.
+def visible_partitions(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[VisiblePartitions, ...]:
+    """The query's scopes as the numbers of partitions. Each of `partitions` is a number, its cluster and its kind.
 
-    Nothing at all when nothing may be seen.
+    The result is empty if the caller may see nothing.
     """
     known = [entry for entry in partitions if query.kinds is None or entry[2] in query.kinds]
     found = []
@@ -176,7 +176,7 @@ def allowed(query: Query, partitions: Iterable[tuple[int, str, str]]) -> tuple[A
         )
         if numbers and scope.namespaces != frozenset():
             namespaces = None if scope.namespaces is None else tuple(sorted(scope.namespaces))
-            found.append(Allowed(numbers, namespaces, scope.reserved))
+            found.append(VisiblePartitions(numbers, namespaces, scope.reserved))
     return tuple(found)
 
 
@@ -202,7 +202,7 @@ def plan(query: Query) -> Plan:
 
 def _text(text: str) -> str:
     if "\0" in text or len(text) > 1024:
-        raise BadSelectorError("a name or text in the query is too long, or not text")
+        raise BadSelectorError("a name or text in the query is longer than 1024 characters, or has a NUL character")
     return text
 
 
@@ -228,5 +228,5 @@ def _field(query: Query, requirement: FieldRequirement) -> Condition:
         if requirement.path not in selectable(kind, query.declared_fields):
             raise BadSelectorError(f"field label not supported: {requirement.path}")
     if not query.kinds:
-        raise BadSelectorError("a field selector needs kinds: which fields there are differs between them")
+        raise BadSelectorError("a field selector needs kinds, because each kind has other selectable fields")
     return HasToken((field_token(requirement.path, requirement.value),), wanted=requirement.equal)

@@ -1,11 +1,11 @@
-"""From the bytes of an object to what the index keeps of it.
+"""Makes the record of an object, which is what the index stores of it, from the object's bytes.
 
-An object is stored as the bytes in which the API server sent it, so that replies are made by joining. Only metadata and
-selectable fields are decoded. The items of a LIST of a built-in kind carry no kind and apiVersion, those of a watch do:
-stored is the form without them (`bare`), and `typed` puts them back.
+An object is stored as the bytes in which the API server sent it, so that replies can be made by joining them. Only
+metadata and selectable fields are decoded. The items of a LIST of a built-in kind carry no kind and apiVersion, but
+those of a watch do: the index stores objects without the two (`bare`), and `typed` puts them back.
 
-Some things never enter: the values of Secrets and the manifests inside Works, of which the index keeps metadata
-(without the annotation in which `kubectl apply` repeats the whole object), a Secret's type and a Work's status.
+The values of Secrets and the manifests inside Works never enter the index. It keeps their metadata (without the
+annotation in which `kubectl apply` repeats the whole object), a Secret's type and a Work's status.
 """
 
 from datetime import datetime
@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from kairship.index.fields import kind_name, read_fields, selectable
 from kairship.index.images import has_images, images_of
+from kairship.index.selectable_fields import kind_name, read_fields, selectable
 from kairship.index.tokens import field_token, image_token, label_tokens, namespace_token, owner_token
 from kairship.kube import Resource
 
@@ -26,14 +26,14 @@ _KEPT_OF = {"secrets": ("metadata", "type"), "works.work.karmada.io": ("metadata
 
 
 class BadObjectError(Exception):
-    """A server sent something that is no object of the kind; the message says what is wrong, never its content."""
+    """A server sent something that is not an object of the kind. The message says what is wrong, and quotes nothing."""
 
 
 class Record(msgspec.Struct, frozen=True):
     """One object, ready to be stored."""
 
     key: str
-    """`namespace/name`, or the name alone: in the order of these an API server lists."""
+    """`namespace/name`, or the name alone. API servers list in the order of these keys."""
     namespace: str
     name: str
     uid: str
@@ -68,8 +68,8 @@ class _Object(msgspec.Struct, rename="camel"):
 _described = msgspec.json.Decoder(_Object)
 
 
-class Intake:
-    """Makes records of the objects of one kind."""
+class RecordBuilder:
+    """Makes the records of the objects of one kind."""
 
     def __init__(self, resource: Resource, *, declared_fields: tuple[str, ...] = ()) -> None:
         self.resource = resource
@@ -89,13 +89,13 @@ class Intake:
             if self._has_images:
                 tokens.update(image_token(image) for image in images_of(raw))
         except msgspec.DecodeError as error:
-            raise BadObjectError(f"one of the {self._kind} cannot be read: {error}") from None
+            raise BadObjectError(f"one of the {self._kind} cannot be decoded: {error}") from None
         metadata = obj.metadata
         self._refuse_foreign(obj)
         if metadata.namespace:
             tokens.add(namespace_token(metadata.namespace))
         if any("\0" in text for text in (metadata.uid, *tokens)):
-            raise BadObjectError(f"one of the {self._kind} has a text that is none")
+            raise BadObjectError(f"one of the {self._kind} has a NUL character in its uid, a label or a field")
         tokens.update(owner_token(owner.uid) for owner in metadata.owner_references or () if owner.uid)
         body, bare = self._body(raw, has_type=bool(obj.kind))
         return Record(
@@ -128,24 +128,24 @@ class Intake:
 
 
 def is_partial(kind: str) -> bool:
-    """Whether only a part of these objects, or only some of them, is stored: the rest is with their cluster alone."""
-    return kind in _KEPT_OF or kind == "events"  # which are kept for a time of our own
+    """Whether the index has only a part of these objects, or only some of them. The rest is in their cluster alone."""
+    return kind in _KEPT_OF or kind == "events"  # events are kept for a time of our own
 
 
 @lru_cache(maxsize=4096)
 def type_of(resource: Resource) -> bytes:
-    """How the JSON of a typed object begins."""
+    """The bytes with which the JSON of a typed object begins."""
     kind, version = msgspec.json.encode(resource.kind), msgspec.json.encode(resource.api_version)
     return b'{"kind":' + kind + b',"apiVersion":' + version + b","
 
 
 def typed(body: bytes, *, bare: bool, begin: bytes) -> bytes:
-    """The stored bytes with kind and apiVersion, as GET and watch show an object; `begin` is from `type_of`."""
+    """The stored bytes with kind and apiVersion, as GET and watch return an object. `begin` comes from `type_of`."""
     return begin + body[1:] if bare else body
 
 
 def revision(text: str) -> int:
-    """A resourceVersion as the number that it is. Raises `BadObjectError`."""
+    """A resourceVersion as a number. Raises `BadObjectError`."""
     if not (text.isascii() and text.isdigit() and len(text) <= 19 and 0 < int(text) <= LARGEST_REVISION):
         raise BadObjectError("a resourceVersion is not a positive number of 63 bits")
     return int(text)

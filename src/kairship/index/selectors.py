@@ -1,7 +1,7 @@
-"""Label and field selectors: from the text that clients send to conditions, refused where an API server refuses.
+"""Parses label and field selectors, and refuses what an API server refuses.
 
-The grammars are those of apimachinery's `labels.Parse` and `fields.ParseSelector`, oddities included: `in ()` asks
-for the empty value, a field selector may have empty terms, a label selector may not.
+The grammars are those of apimachinery's `labels.Parse` and `fields.ParseSelector`, oddities included: `in ()` selects
+the empty value, and a field selector may have empty terms, but a label selector may not.
 """
 
 import re
@@ -21,7 +21,7 @@ _SYMBOLS = frozenset(("==", "!=", "=", "!", "<", ">", "(", ")", ","))
 
 
 class BadSelectorError(Exception):
-    """The selector is refused; the message says why, in words for whoever wrote it."""
+    """The selector is refused. The message tells its author why."""
 
 
 class AnyOf(msgspec.Struct, frozen=True):
@@ -82,20 +82,20 @@ def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
 def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     """Raises `BadSelectorError`."""
     if len(text) > _LONGEST or "\0" in text:
-        raise BadSelectorError("the field selector is too long, or not text")
+        raise BadSelectorError(f"the field selector is longer than {_LONGEST} characters, or has a NUL character")
     return tuple(_field(term) for term in _terms(text) if term)
 
 
 def _words(text: str) -> list[str]:
     if len(text) > _LONGEST:
-        raise BadSelectorError("the label selector is too long")
+        raise BadSelectorError(f"the label selector is longer than {_LONGEST} characters")
     words = []
     position = 0
     end = len(text.rstrip(" \t\r\n"))
     while position < end:
         found = _TOKEN.match(text, position)
         if found is None:
-            raise BadSelectorError("the label selector cannot be read")
+            raise BadSelectorError("the label selector cannot be parsed")
         words.append(found[1])
         position = found.end()
     return words
@@ -151,10 +151,10 @@ def _set_of_values(words: list[str], position: int) -> tuple[frozenset[str], int
         raise BadSelectorError("in and notin take values in parentheses")
     values: set[str] = set()
     expect_value = True
-    for place in range(position + 1, len(words)):
-        match words[place]:
+    for index in range(position + 1, len(words)):
+        match words[index]:
             case ")":
-                return frozenset(values | {""} if expect_value else values), place + 1
+                return frozenset(values | {""} if expect_value else values), index + 1
             case ",":
                 if expect_value:
                     values.add("")
@@ -194,7 +194,7 @@ def _unescaped(value: str) -> str:
     for letter in value:
         if escaped:
             if letter not in "\\,=":
-                raise BadSelectorError("invalid field selector: an escape that means nothing")
+                raise BadSelectorError("invalid field selector: a backslash can escape a backslash, a comma or = only")
             plain.append(letter)
             escaped = False
         elif letter == "\\":
@@ -204,5 +204,5 @@ def _unescaped(value: str) -> str:
         else:
             plain.append(letter)
     if escaped:
-        raise BadSelectorError("invalid field selector: an escape at its end")
+        raise BadSelectorError("invalid field selector: it ends with a backslash that escapes nothing")
     return "".join(plain)

@@ -1,4 +1,4 @@
-"""`metav1.Status`, the way in which Kubernetes refuses: as a reply, and as an event inside a watch."""
+"""`metav1.Status`, by which Kubernetes refuses a request: as a response, and as an ERROR event of a watch."""
 
 import msgspec
 
@@ -38,7 +38,7 @@ def not_found(resource: Resource, name: str) -> bytes:
 
 
 def error_event(body: bytes) -> bytes:
-    """The line that ends a watch."""
+    """The ERROR event that ends a watch."""
     return b'{"type":"ERROR","object":' + body + b"}\n"
 
 

@@ -1,8 +1,8 @@
-"""What a database has to be able to do, for those who fill the index and those who read it.
+"""The interface of the index's databases: `Writer` for the collector, `Index` and `Snapshot` for readers.
 
-A partition is one kind of one cluster. Whoever follows it begins an epoch with every list; a row remembers the epoch
-and revision that wrote it, and nothing older overwrites it. A partition's revision is committed together with the
-rows that it stands for, so rows and revision of one snapshot always belong together.
+A partition is one kind of one cluster. The collector begins an epoch with every list; a row keeps the epoch and
+revision that wrote it, and nothing older overwrites it. A partition's revision is committed together with the rows that
+it stands for, so the rows and the revision of one snapshot always belong together.
 """
 
 from collections.abc import AsyncGenerator, Collection, Sequence
@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from kairship.index.change_feed import FeedPage, FeedPosition
 from kairship.index.errors import BrokenIndexError, NoSuchClusterError, ReplacedError
 from kairship.index.query import Plan, Position
 from kairship.index.records import Record
-from kairship.index.ring import RingMark, RingPage
-from kairship.index.search import Hit, Search
+from kairship.index.search.model import Hit, Search
 from kairship.kube import Resource
 
 __all__ = [
@@ -37,21 +37,21 @@ class Partition(msgspec.Struct, frozen=True):
 
     resource: Resource
     epoch: int
-    """Microseconds since 1970 of the list that it began with, or more: it never goes back, not even in a new file."""
-    began: int
-    """The revision that the epoch began with. What a client saw before it may be of another past."""
+    """Microseconds since 1970 at which its list began, or more: an epoch never goes back, not even in a new file."""
+    first_revision: int
+    """The revision that the epoch began with. What a client saw before it may belong to another history."""
     revision: int
     live: bool
-    """A whole list was stored and its changes are being followed. Otherwise what is stored is old or half new."""
-    heard_at: float
-    """When this was last known to be up to date, by the time of day."""
-    begun_at: float
-    """When the list began that the epoch began with, by the clock of the store: what was written before is in it."""
+    """Whether a whole list was stored and its changes are being followed. If not, the rows are old or half new."""
+    confirmed_at: float
+    """When this was last known to be up to date, by the wall clock."""
+    list_began_at: float
+    """When the list of the epoch began, by the clock of the store. The list contains whatever was written before."""
     left_out: frozenset[str] = frozenset()
-    """Namespaces of which objects were seen in this epoch and not stored, because they are excluded."""
+    """The excluded namespaces of which objects were seen in this epoch and not stored."""
 
     def covers(self, namespace: str | None) -> bool:
-        """Whether everything in a namespace, or in all of them, is stored."""
+        """Whether everything in a namespace is stored; with None, whether everything in all namespaces is."""
         return not self.left_out if namespace is None else namespace not in self.left_out
 
 
@@ -63,6 +63,8 @@ class Size(NamedTuple):
 
 
 class Row(NamedTuple):
+    """One stored object. `bare` says that `body` has no kind and apiVersion."""
+
     cluster: str
     kind: str
     key: str
@@ -76,101 +78,101 @@ class Row(NamedTuple):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One object as it is now; a deleted one as it last was, with the revision of its deletion."""
+    """One object as it is now; a deleted object as it last was, with the revision of its deletion."""
 
     record: Record
     deleted: bool = False
 
 
 class Snapshot(Protocol):
-    """One cluster at one moment. To be held no longer than an answer takes: meanwhile old rows are kept for it."""
+    """One cluster at one moment. Hold it no longer than an answer takes, because the database keeps old rows for it."""
 
     async def partition(self, kind: str) -> Partition | None: ...
 
     async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
-        """One object, and its partition, which is asked for anyway."""
+        """One object together with its partition, which every reader needs as well."""
 
     def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
-        """In order, a batch at a time. Wrap it in `aclosing`."""
+        """The rows in their order, a batch at a time. Wrap it in `aclosing`."""
 
     def bodies(self, plan: Plan) -> AsyncGenerator[list[bytes]]:
-        """As `rows`, the stored bytes alone: what a list is joined from."""
+        """As `rows`, but only the stored bytes, from which a list is joined."""
 
     async def count(self, plan: Plan) -> int:
-        """Of all that matches behind the position of the query, whatever its limit."""
+        """How many rows match after the position of the query, whatever its limit."""
 
     async def sizes(self) -> dict[str, Size]:
-        """Of every kind. Goes over all objects: not to be asked for every few seconds."""
+        """The size of every kind. This goes over all objects, so it must not be called every few seconds."""
 
-    async def buried(self, kind: str, uid: str) -> bool:
-        """Whether the deletion of this object has arrived."""
+    async def is_deleted(self, kind: str, uid: str) -> bool:
+        """Whether the deletion of this object has arrived (`tomb` has a tombstone for it)."""
 
 
 class Index(Protocol):
-    """Every cluster, for readers."""
+    """All clusters, for readers."""
 
     def snapshot(self, cluster: str) -> AbstractAsyncContextManager[Snapshot]:
-        """Of a cluster that is not there, it is empty or raises `NoSuchClusterError`."""
+        """A snapshot of a cluster. If the index has no such cluster, it is empty or raises `NoSuchClusterError`."""
 
     async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         """One object and its partition, at one moment. Raises as `snapshot` does."""
 
     async def page(self, plan: Plan) -> list[Row]:
-        """At most `limit` rows over all clusters of the plan. A cluster that is not there has none."""
+        """At most `limit` rows over all clusters of the plan. A cluster that the index does not have has none."""
 
     async def count(self, plan: Plan) -> int: ...
 
-    async def search(self, asked: Search) -> list[Hit]:
-        """The first of what is found over all clusters in the scopes. A cluster that is not there has nothing."""
+    async def search(self, search: Search) -> list[Hit]:
+        """The first hits over all clusters of the scopes. A cluster that the index does not have has none."""
 
-    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
-        """How many are found, by cluster and kind, wherever a page begins."""
+    async def search_counts(self, search: Search) -> dict[tuple[str, str], int]:
+        """How many hits there are by cluster and kind, on all pages."""
 
     async def partitions(self, cluster: str) -> list[Partition]:
         """How far the index has come with each kind of a cluster. Raises as `snapshot` does."""
 
-    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
-        """What has changed in a cluster behind a mark; without one nothing, and where it stands.
+    async def changes(self, cluster: str, after: FeedPosition | None, *, limit: int) -> FeedPage:
+        """The changes of a cluster after a position. Without a position it has no changes and the present position.
 
         Raises as `snapshot` does.
         """
 
 
 class Writer(Protocol):
-    """One cluster, for the one who follows it. Its calls are made one after the other."""
+    """One cluster, for its collector, which makes one call after the other."""
 
     async def begin(self, resource: Resource) -> None:
-        """A list begins: a new epoch, not live before `end`."""
+        """Begins a list, and with it an epoch, which is not live before `end`."""
 
     async def put(self, resource: Resource, records: Sequence[Record], *, left_out: Collection[str] = ()) -> None:
-        """A page of that list, and the namespaces of what was on it and is not to be stored."""
+        """Stores a page of that list. `left_out` are the excluded namespaces of which objects were on the page."""
 
     async def end(self, resource: Resource, revision: int) -> None:
-        """What was in no page since `begin` is gone. From now on live."""
+        """Ends the list: objects that were on no page since `begin` are removed, and the partition is live."""
 
     async def apply(
         self, resource: Resource, changes: Sequence[Change], revision: int, *, left_out: Collection[str] = ()
     ) -> None:
-        """Changes in their order, and the revision that they lead to; without changes a bookmark.
+        """Applies changes in their order, and the revision that they lead to. Without changes it is a bookmark.
 
-        `left_out` are the namespaces of changes on the way there that are not to be stored.
+        `left_out` are the excluded namespaces of which changes were seen on the way there.
         """
 
-    async def lose(self, resource: Resource) -> None:
-        """Contact is lost: not live from now on."""
+    async def mark_lost(self, resource: Resource) -> None:
+        """Marks the partition as not live, because contact with the cluster is lost."""
 
-    async def forget(self, resource: Resource) -> None:
-        """The kind is not served any more."""
+    async def drop_kind(self, resource: Resource) -> None:
+        """Removes a kind that the cluster no longer serves."""
 
     async def expire(self, resource: Resource, created_before: int) -> None:
-        """Objects older than that are dropped, whether they still exist or not."""
+        """Removes objects that were created before that time, whether they still exist in the cluster or not."""
 
     async def drop_namespaces(self, namespaces: Collection[str]) -> None:
-        """What is stored of these namespaces is removed, of every kind."""
+        """Removes the objects of these namespaces, of every kind."""
 
     async def kinds(self) -> list[Resource]: ...
 
-    async def hear(self) -> None:
-        """The cluster has just answered and its live kinds are being followed."""
+    async def heartbeat(self) -> None:
+        """Records that the cluster has just answered and that its live kinds are being followed."""
 
     async def close(self) -> None: ...

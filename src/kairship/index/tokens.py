@@ -1,9 +1,9 @@
-"""Tokens: what an object can be found by, as text. Those of labels, fields, owners, images and of the namespace share
+"""Tokens: the texts by which an object can be found. The tokens of labels, fields, owners, images and namespaces share
 one inverted index.
 
-A label gives two, its key and its key with the value, so that every operator of a selector is a question about
-tokens. The separator can be in no label key and in no field path. A text too long for the indexes of a database
-stands in by its digest: equal texts have equal tokens, and nobody reads a token.
+A label gives two tokens, its key and its key with the value, so that every operator of a selector is a question about
+tokens. The separator cannot occur in a label key or in a field path. A text that is too long for the indexes of a
+database is replaced by its digest: equal texts have equal tokens, and tokens are compared but never read.
 """
 
 import hashlib
@@ -54,5 +54,5 @@ def is_owner(token: str) -> bool:
 
 
 def is_searched(token: str) -> bool:
-    """Whether searches look into its text: labels with their value, images, namespaces."""
+    """Whether searches look into the text of the token: labels with their value, images, namespaces."""
     return token.startswith((IMAGE, NAMESPACE)) or (token.startswith(LABEL) and "=" in token)

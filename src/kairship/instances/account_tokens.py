@@ -1,4 +1,4 @@
-"""Tokens of service accounts that end: asked for at the cluster that has the account."""
+"""Issues tokens of service accounts that expire, by the TokenRequest API of the cluster that has the account."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -8,11 +8,13 @@ import msgspec
 
 from kairship.kube import BadReply, Client, kinds
 
-SHORTEST = 600
-"""API servers issue no token for fewer seconds."""
+MIN_SECONDS = 600
+"""API servers issue no token with a shorter life, in seconds."""
 
 
 class AccountToken(msgspec.Struct, frozen=True):
+    """A token and when it expires. The representation does not show the token."""
+
     token: str
     ends: dt.datetime
 
@@ -35,20 +37,22 @@ class _TokenReply(msgspec.Struct):
 async def issue_token(
     client: Client, *, namespace: str, account: str, seconds: int, audiences: Sequence[str] = (), timeout: float
 ) -> AccountToken:
-    """For so many seconds, if the cluster does not decide otherwise. Without audiences: for its own API server."""
-    spec: dict[str, Any] = {"expirationSeconds": max(seconds, SHORTEST)}
+    """Issues a token for `seconds`, unless the cluster decides otherwise.
+
+    Without `audiences` the token is for the API server of the cluster itself.
+    """
+    spec: dict[str, Any] = {"expirationSeconds": max(seconds, MIN_SECONDS)}
     if audiences:
         spec["audiences"] = list(audiences)
-    reply = await client.create(
+    reply = await client.typed(_TokenReply).create(
         kinds.SERVICE_ACCOUNTS,
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
         namespace=namespace,
         name=account,
         subresource="token",
-        as_type=_TokenReply,
         timeout=timeout,
     )
     token, ends = reply.status.token, reply.status.expiration_timestamp
     if not token or ends is None:
-        raise BadReply(f"{client.connection.server} has issued no token")
+        raise BadReply(f"{client.connection.server} answered a TokenRequest without a token")
     return AccountToken(token, ends)

@@ -1,45 +1,51 @@
-"""What one replica does while it is part of the plane: controllers, collector and services, put together."""
+"""The wiring of one replica: its controllers, collector and services, and the gRPC server that serves them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from prometheus_client import CollectorRegistry
 
-from kairship.instances.pool import Health, Pool, PoolMetrics, PoolSettings, TargetKind
-from kairship.kpanda import collection, status
-from kairship.kpanda.collection import Collection, CollectionMetrics, Measuring, collection_controller
-from kairship.kpanda.collection.news import Stages
+from kairship.instances.pool import Pool, PoolMetrics, PoolSettings, TargetKind
+from kairship.kpanda.collection_controller import (
+    CollectionMetrics,
+    CollectionReconciler,
+    IndexSizes,
+    collection_controller,
+)
+from kairship.kpanda.collection_controller.stage_monitor import StageMonitor
 from kairship.kpanda.collector import Collector
-from kairship.kpanda.credentials import janitor
-from kairship.kpanda.credentials import renewing as renewal
 from kairship.kpanda.credentials.janitor import credential_janitor
-from kairship.kpanda.credentials.renewing import Renewing, renewal_controller
+from kairship.kpanda.credentials.renewal import RenewalReconciler, renewal_controller
 from kairship.kpanda.credentials.secrets import CredentialSecrets
-from kairship.kpanda.global_cluster import GlobalCluster, cluster_key
+from kairship.kpanda.global_cluster import GlobalCluster
 from kairship.kpanda.history import HistoryRecorder
-from kairship.kpanda.services.clusters import ClustersService, Tools
-from kairship.kpanda.services.clusters import Settings as Allowances
-from kairship.kpanda.services.collection import CollectorService
+from kairship.kpanda.index_stores import IndexStores
+from kairship.kpanda.services.clusters import ClustersService, Dependencies, Limits
+from kairship.kpanda.services.collector_states import CollectorService
 from kairship.kpanda.services.nodes import NodeReader, NodesService
 from kairship.kpanda.services.visibility import Visibility
-from kairship.kpanda.settings import Settings
-from kairship.kpanda.sharing import Share
+from kairship.kpanda.settings import AUDIENCE, CALLERS, Settings
+from kairship.kpanda.sharding import Shard
 from kairship.kpanda.status import cluster_status_controller
-from kairship.kpanda.stores import Stores
-from kairship.kpanda.verification import Patience, Verifier
+from kairship.kpanda.verification import Timeouts, Verifier
 from kairship.kube import Client
-from kairship.reconcile import Clock, Key, LeaderTerm, Manager, Metrics
+from kairship.reconcile import Clock, LeaderTerm, Manager, Metrics
+from kairship.rpc.backend_server import BackendServer
+from kairship.rpc.service_registry import ServiceRegistry
+from kairship.rpc.service_tokens import ServiceTokens
 
 _PACKAGE = "kairship.kpanda.v1alpha1"
 
 
 class Assembly:
+    """Everything that a replica runs while it takes part in the plane. `process` decides when that is."""
+
     def __init__(
         self,
         client: Client,
-        stores: Stores,
-        share: Share,
+        stores: IndexStores,
+        shard: Shard,
         settings: Settings,
         *,
         holder: str,
@@ -49,11 +55,11 @@ class Assembly:
         metrics: Metrics,
         pool_metrics: PoolMetrics,
     ) -> None:
-        """`client` is that of the global cluster, `holder` what this replica calls itself."""
+        """`client` is the client of the global cluster, and `holder` the name of this replica."""
         self.clock = clock
         self.stores = stores
         self._registry = registry
-        self._home = home = GlobalCluster(client, clock=clock, metrics=metrics)
+        self.global_cluster = global_cluster = GlobalCluster(client, clock=clock, metrics=metrics)
         self.pool = Pool(
             client,
             clock=clock,
@@ -63,104 +69,85 @@ class Assembly:
             targets=(TargetKind.CLUSTER,),
         )
         self.collector = Collector(stores.open, clock=clock, settings=settings.collector)
-        self.collection = Collection(
-            home,
+        self.collection = CollectionReconciler(
+            global_cluster,
             collector=self.collector,
             stores=stores,
-            share=share,
+            shard=shard,
             addresses=settings.addresses,
         )
         clusters = self.collection.clusters
-        self._measuring = Measuring(stores, self.collector, clusters, clock=clock)
-        self._series = CollectionMetrics(clusters, self.collector, self._measuring, clock=clock)
-        self._history = HistoryRecorder(home, stores.history, clock=clock)
-        self._stages = Stages(self.collector, clusters, clock=clock)
+        self._sizes = IndexSizes(stores, self.collector, clusters, clock=clock)
+        self._collection_metrics = CollectionMetrics(clusters, self.collector, self._sizes, clock=clock)
+        self._history = HistoryRecorder(global_cluster, stores.history, clock=clock)
+        self._stages = StageMonitor(self.collector, clusters, clock=clock)
         secrets = CredentialSecrets(client)
-        renewing = Renewing(home, secrets, share=share, addresses=settings.addresses, clock=clock)
-        renewing.tell(self._look_at)
+        renewal_reconciler = RenewalReconciler(
+            global_cluster, secrets, shard=shard, addresses=settings.addresses, clock=clock
+        )
         self.manager = Manager(
             (
                 cluster_status_controller(
-                    home,
+                    global_cluster,
                     pool=self.pool,
-                    share=share,
-                    collecting=self._measuring,
-                    renewing=renewing,
+                    shard=shard,
+                    collection=self._sizes,
+                    renewal=renewal_reconciler,
+                    stages=self._stages,
                     addresses=settings.addresses,
                     holder=holder,
                     clock=clock,
                 ),
-                collection_controller(self.collection, home),
-                credential_janitor(home, secrets, share=share, clock=clock),
-                renewal_controller(renewing, home),
+                collection_controller(self.collection, global_cluster, shard=shard),
+                credential_janitor(global_cluster, secrets, shard=shard, clock=clock),
+                renewal_controller(renewal_reconciler, global_cluster, shard=shard),
             ),
             client=client,
             clock=clock,
             metrics=metrics,
             term=term,
         )
-        visibility = Visibility(home)
-        tools = Tools(
-            home=home,
+        visibility = Visibility(global_cluster)
+        dependencies = Dependencies(
+            global_cluster=global_cluster,
             pool=self.pool,
             secrets=secrets,
             verifier=Verifier(
-                addresses=settings.addresses, known_as=home.known_as, now=clock.wall, patience=Patience()
+                addresses=settings.addresses, known_as=global_cluster.known_as, now=clock.wall, timeouts=Timeouts()
             ),
             visibility=visibility,
             clock=clock,
-            settings=Allowances(),
+            limits=Limits(),
         )
         self.services: dict[str, object] = {
-            f"{_PACKAGE}.Clusters": ClustersService(tools),
+            f"{_PACKAGE}.Clusters": ClustersService(dependencies),
             f"{_PACKAGE}.Nodes": NodesService(self.pool, NodeReader(stores.current, self.pool), visibility),
             f"{_PACKAGE}.Collector": CollectorService(
-                home, visibility, self.collector, self._measuring, holder=holder, clock=clock
+                global_cluster, visibility, self.collector, self._sizes, holder=holder, clock=clock
             ),
         }
-        share.subscribe(self._look_at_all)
-        self.pool.subscribe(self._look_at_target)
-
-    def known(self) -> Iterable[str]:
-        """The names of all clusters."""
-        return [cluster.metadata.name for cluster in self._home.clusters.reflector.store]
-
-    async def wait_synced(self) -> None:
-        """Before this, everything is read from the API server: slower, not wrong."""
-        for reflector in (self._home.clusters.reflector, self._home.memberships.reflector):
-            await reflector.wait_synced()
-        await self.pool.wait_synced()
+        # The server's metrics have a registry of their own, because a replica may take part several times.
+        self._server_metrics = CollectorRegistry()
+        tokens = ServiceTokens(client, audience=AUDIENCE, accounts=CALLERS)
+        self.server = BackendServer(ServiceRegistry(self.services), tokens, metrics=self._server_metrics)
 
     async def run(self) -> None:
-        """Until cancelled."""
-        async with self._shown(), self.collector, asyncio.TaskGroup() as tasks:
+        """Runs until it is cancelled. Until the caches are synced, services read from the API server."""
+        async with self._metrics_registered(), self.collector, asyncio.TaskGroup() as tasks:
             tasks.create_task(self.pool.run())
-            tasks.create_task(self._home.memberships.reflector.run())
+            tasks.create_task(self.global_cluster.memberships.reflector.run())
             tasks.create_task(self.collection.sweep())
-            tasks.create_task(self._measuring.run())
+            tasks.create_task(self._sizes.run())
             tasks.create_task(self._history.run())
-            tasks.create_task(self._stages.run(self._look_at))
+            tasks.create_task(self._stages.run())
             await self.manager.run()
 
     @asynccontextmanager
-    async def _shown(self) -> AsyncIterator[None]:
-        self._registry.register(self._series)
+    async def _metrics_registered(self) -> AsyncIterator[None]:
+        self._registry.register(self._collection_metrics)
+        self._registry.register(self._server_metrics)
         try:
             yield
         finally:
-            self._registry.unregister(self._series)
-
-    def _look_at(self, cluster: str) -> None:
-        self.manager.add(status.NAME, cluster_key(cluster))
-
-    def _look_at_target(self, health: Health) -> None:
-        self._look_at(health.name)
-
-    def _look_at_all(self) -> None:
-        """The share is another one now."""
-        for cluster in self._home.clusters.reflector.store:
-            self._look_at(cluster.metadata.name)
-            self.manager.add(collection.NAME, cluster_key(cluster.metadata.name))
-            self.manager.add(renewal.NAME, cluster_key(cluster.metadata.name))
-        for secret in self._home.secrets.store:
-            self.manager.add(janitor.NAME, Key(secret.metadata.name))
+            self._registry.unregister(self._server_metrics)
+            self._registry.unregister(self._collection_metrics)

@@ -1,8 +1,9 @@
-"""Records how clusters and instances fare: every half minute, what their status says.
+"""Records the history of clusters and instances: every half minute, the figures of their status.
 
-It asks no cluster: numbers are in `Cluster.status`, which container management keeps. A cluster that does not answer
-has no points meanwhile. An instance is the sum over the clusters that are its members at that moment, kept under the
-uid of its virtual cluster. Runs as one task; several processes may do the same without harm.
+It calls no cluster: the figures are in `Cluster.status`, which the status controller keeps. A cluster that does not
+answer has no points meanwhile. An instance is the sum over the clusters that are its members at that moment, and is
+kept under the uid of its virtual cluster. The recorder runs as one task; several processes may record the same without
+harm.
 """
 
 import time
@@ -14,11 +15,11 @@ from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
 from kairship.index import BrokenIndexError
 from kairship.index.history import FINE, History, Sample
 from kairship.kpanda.global_cluster import GlobalCluster
-from kairship.kube.quantities import amount_of
+from kairship.kube.quantities import parse_quantity
 from kairship.reconcile import Clock
 from kairship.resources import VIRTUAL_PREFIX, ClusterStatus
 from kairship.resources.cluster import ClusterPhase
-from kairship.rpc.own_kinds import SeenCluster, SeenMembership
+from kairship.rpc.resource_cache import SeenCluster, SeenMembership
 
 log = structlog.get_logger(__name__)
 
@@ -35,30 +36,30 @@ _OF_RESOURCES = (
 
 
 class HistoryRecorder:
-    """`run` until cancelled."""
+    """`run` runs until it is cancelled."""
 
     def __init__(
-        self, home: GlobalCluster, history: History, *, clock: Clock, wall: Callable[[], float] = time.time
+        self, global_cluster: GlobalCluster, history: History, *, clock: Clock, wall: Callable[[], float] = time.time
     ) -> None:
-        self._home = home
+        self._global_cluster = global_cluster
         self._history = history
         self._clock = clock
         self._wall = wall
 
     async def run(self) -> None:
-        clusters, memberships = self._home.clusters.reflector, self._home.memberships.reflector
+        clusters, memberships = self._global_cluster.clusters.reflector, self._global_cluster.memberships.reflector
         await clusters.wait_synced()
         await memberships.wait_synced()
         while True:
             try:
                 await self._history.record(self._wall(), samples_of(clusters.store, memberships.store))
             except BrokenIndexError as error:
-                log.warning("a moment of history is lost", error=str(error))
+                log.warning("a sample of the history could not be recorded", error=str(error))
             await self._clock.sleep(FINE.step)
 
 
 def samples_of(clusters: Iterable[SeenCluster], memberships: Iterable[SeenMembership]) -> dict[str, Sample]:
-    """By uid; an instance by that of its virtual cluster. Pure."""
+    """The samples by uid; that of an instance by the uid of its virtual cluster. Pure."""
     known = list(clusters)
     instances = {each.metadata.name: each.metadata.uid for each in known if each.spec.virtual}
     joined = {each.metadata.name: f"{VIRTUAL_PREFIX}{each.spec.instance}" for each in memberships}
@@ -78,13 +79,13 @@ def samples_of(clusters: Iterable[SeenCluster], memberships: Iterable[SeenMember
 
 
 def sample_of(status: ClusterStatus) -> Sample:
-    """Nothing of a cluster that does not answer: what its status says is of another time."""
+    """The figures of a status; none if the cluster does not answer, because then they are from an earlier time."""
     if status.phase is not ClusterPhase.RUNNING:
         return {}
     found: dict[Measure, float] = {}
-    for measure, part, name in _OF_RESOURCES:
-        quantities = getattr(status.resources, part, {})
-        if (amount := amount_of(str(quantities.get(name, "")))) is not None:
+    for measure, field, name in _OF_RESOURCES:
+        quantities = getattr(status.resources, field, {})
+        if (amount := parse_quantity(str(quantities.get(name, "")))) is not None:
             found[measure] = float(amount)
     if status.nodes is not None:
         found[Measure.NODES] = float(status.nodes.total)

@@ -1,6 +1,6 @@
-"""How container management runs. Paths and addresses only: what is secret stays in the files.
+"""The settings of container management. They have paths and addresses only: secrets stay in files.
 
-The address of a PostgreSQL database has a password in it, so it is in a file too.
+The URL of a PostgreSQL database has a password in it, so it is in a file too.
 """
 
 from pathlib import Path
@@ -10,37 +10,37 @@ import msgspec
 from kairship.kpanda.collector import CollectorSettings
 from kairship.kube import AddressRule
 from kairship.process.certificates import CertificateFiles
-from kairship.process.starting import StartError
-from kairship.reconcile import Timing
+from kairship.process.start_error import StartError
+from kairship.reconcile import LeaseTiming
 
 AUDIENCE = "kairship-kpanda"
-"""What tokens of those who may call are for."""
+"""The audience of the tokens with which other processes call container management."""
 CALLERS = ("kairship-apiserver",)
-"""Accounts of the plane that may call: the entrance, whose word is taken for a person."""
+"""The service accounts that may call: only that of the entrance, which says on whose behalf it calls."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: Path
-    """Leads to the global cluster. A token file in it is read again as it rotates."""
+    """The kubeconfig of the global cluster. A token file in it is read again when it rotates."""
     tls: CertificateFiles
     index: Path | None = None
-    """Where the index is kept in files; one process only can write there."""
+    """The directory of the index, if it is kept in files. Only one process can write there."""
     index_url_file: Path | None = None
-    """A file with the address of a PostgreSQL database for the index, which any number of replicas may share."""
+    """A file with the URL of a PostgreSQL database for the index, which any number of replicas may share."""
     addresses: AddressRule = AddressRule()
-    """Where clusters may be."""
+    """The addresses that clusters may have."""
     collector: CollectorSettings = CollectorSettings()
     host: str = "127.0.0.1"
     port: int = 0
-    """Of gRPC; 0 takes any that is free."""
+    """The port of gRPC; 0 takes any free port."""
     ops_host: str = "127.0.0.1"
     ops_port: int = 0
-    """Of health and metrics."""
-    timing: Timing = Timing()
-    """By which replicas notice that one of them is gone."""
+    """The port of health and metrics."""
+    timing: LeaseTiming = LeaseTiming()
+    """The timing of the Leases by which replicas notice that one of them is gone."""
 
-    def read_index_place(self) -> str:
-        """A directory, or the address of a database."""
+    def read_index_location(self) -> str:
+        """The location of the index: a directory, or the URL of a database. Raises `StartError`."""
         if (self.index is None) == (self.index_url_file is None):
             raise StartError("say where the index is kept: --index for files, or --index-url-file for a database")
         if self.index_url_file is None:
@@ -50,5 +50,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         except (OSError, ValueError) as error:
             raise StartError(f"{self.index_url_file} cannot be read: {type(error).__name__}") from None
         if not url.startswith(("postgresql://", "postgres://")):
-            raise StartError(f"{self.index_url_file} must hold an address that begins with postgresql://")
+            raise StartError(f"{self.index_url_file} must hold a URL that begins with postgresql://")
         return url

@@ -1,17 +1,25 @@
-"""The thin asynchronous Kubernetes client that everything else shares.
+"""The thin asynchronous Kubernetes client that all other packages share.
 
-`Connection` says how to reach an API server, `Client` calls it, `Resource` (and the constants in `kinds`) says what
-is meant, `errors` holds the whole tree of failures.
+client, reading, writing    `Client`, with the verbs that read and those that change objects
+endpoint                    the identity and the raw requests below the verbs
+config                      `Connection`, kubeconfigs and tokens: where a server is and who calls it
+http                        transport, TLS, addresses, and upgraded connections
+resource, kinds, discovery  resources, those that the code names, and how others are found
+errors, status              the tree of errors, and how a reply becomes one
+decoding, watching          JSON to objects, and the events of a watch
+cluster_identity            the identity of a cluster under every name and address
+retry                       `retry_on_conflict` for read-modify-write
+documents, quantities       YAML from users, and amounts such as 500m and 2Gi
 """
 
-from . import errors, kinds
-from .addresses import AddressRule
-from .client import Client
-from .connection import Connection
-from .decoding import ListPage, Object
-from .discovery import Catalogue, Discovery, ServedResource
-from .endpoint import VersionInfo
-from .errors import (
+from kairship.kube import errors, kinds
+from kairship.kube.client import Client, TypedClient
+from kairship.kube.config.connection import Connection
+from kairship.kube.config.kubeconfig import Kubeconfig
+from kairship.kube.config.user import FileToken, Impersonation, TokenSource
+from kairship.kube.decoding import Object
+from kairship.kube.discovery import Catalogue, ServedResource
+from kairship.kube.errors import (
     AddressRefused,
     AlreadyExists,
     ApiError,
@@ -44,15 +52,13 @@ from .errors import (
     UnknownKind,
     UnsupportedMediaType,
 )
-from .identity import FileToken, Impersonation, TokenSource
-from .kubeconfig import Kubeconfig
-from .manifests import load_manifests
-from .resource import Resource
-from .tls import ssl_context
-from .transport import Exchanges, RawResponse, Stream
-from .upgrading import Refused, Upgraded
-from .watching import WatchEvent
-from .writing import PatchType, Propagation
+from kairship.kube.http.addresses import AddressRule
+from kairship.kube.http.tls import ssl_context
+from kairship.kube.http.transport import RawResponse, RoundTripper, Stream
+from kairship.kube.http.upgrade import Upgraded, UpgradeRefused
+from kairship.kube.resource import Resource
+from kairship.kube.retry import retry_on_conflict
+from kairship.kube.watching import WatchEvent
 
 __all__ = [
     "AddressRefused",
@@ -71,8 +77,6 @@ __all__ = [
     "ConnectFailed",
     "Connection",
     "Disconnected",
-    "Discovery",
-    "Exchanges",
     "Expired",
     "FileToken",
     "Forbidden",
@@ -81,16 +85,13 @@ __all__ = [
     "Invalid",
     "KubeError",
     "Kubeconfig",
-    "ListPage",
     "MethodNotAllowed",
     "NotFound",
     "Object",
-    "PatchType",
-    "Propagation",
     "RawResponse",
-    "Refused",
     "ReplyTooLarge",
     "Resource",
+    "RoundTripper",
     "ServedResource",
     "ServerError",
     "ServerTimeout",
@@ -101,15 +102,16 @@ __all__ = [
     "TooLarge",
     "TooManyRequests",
     "TransportError",
+    "TypedClient",
     "Unauthorized",
     "Unavailable",
     "UnknownKind",
     "UnsupportedMediaType",
+    "UpgradeRefused",
     "Upgraded",
-    "VersionInfo",
     "WatchEvent",
     "errors",
     "kinds",
-    "load_manifests",
+    "retry_on_conflict",
     "ssl_context",
 ]

@@ -1,25 +1,39 @@
 """The client of one API server.
 
-A `Client` belongs to one event loop and may be used by any number of its tasks at once; it keeps no state between
-calls but its open connections and what discovery has learned. It retries nothing (see `transport` for the one
-exception) and caches no object: that is the business of the reflectors and queues above.
+A `Client` belongs to one event loop and may be used by any number of its tasks at once. Between calls it keeps nothing
+but its open connections and what discovery has learned. It retries nothing (`transport` explains the one exception)
+and caches no object: the reflectors and work queues above it do both.
 """
 
-import asyncio
-from collections.abc import Sequence
+from typing import TypeVar
 
-from .decoding import Object
-from .manifests import load_manifests
-from .reading import Reader
-from .writing import Writer
+from kairship.kube.decoding import Object
+from kairship.kube.reading import Reader
+from kairship.kube.writing import Writer
+
+T = TypeVar("T")
 
 
-class Client(Reader, Writer):
-    """Every verb of one API server, as one identity.
+class TypedClient(Reader[T], Writer[T]):
+    """Every verb of one API server as one identity, with objects decoded as `T`. `Client.typed` makes one."""
+
+
+class Client(TypedClient[Object]):
+    """Every verb of one API server as one identity, with objects as plain dicts.
 
     async with Client(Connection.from_kubeconfig(path)) as client:
         node = await client.get(kinds.NODES, "node-1")
+        usage = await client.typed(NodeUsage).list(NODE_METRICS)
     """
+
+    _shape: type[Object] = dict
+
+    def typed(self, shape: type[T]) -> TypedClient[T]:
+        """Returns a view that decodes objects as `shape`. It shares everything else and is cheap to make per call."""
+        view: TypedClient[T] = object.__new__(TypedClient)
+        self._share_with(view)
+        view._shape = shape
+        return view
 
     async def apply_object(
         self,
@@ -30,7 +44,7 @@ class Client(Reader, Writer):
         namespace: str = "default",
         timeout: float | None = None,
     ) -> Object:
-        """Server-side apply of an object of any kind. `namespace` is for a namespaced object that names none."""
+        """Server-side apply of an object of any kind. A namespaced object that names no namespace is of `namespace`."""
         resource = await self.discovery.find(obj.get("apiVersion", ""), obj.get("kind", ""))
         own = (obj.get("metadata") or {}).get("namespace")
         return await self.apply(
@@ -41,18 +55,3 @@ class Client(Reader, Writer):
             namespace=(own or namespace) if resource.namespaced else None,
             timeout=timeout,
         )
-
-    async def apply_manifest(
-        self,
-        content: str | bytes,
-        *,
-        field_manager: str,
-        force: bool = True,
-        namespace: str = "default",
-        timeout: float | None = None,
-    ) -> Sequence[Object]:
-        """Server-side apply of every object of a YAML file, in its order. `timeout` is for each of them."""
-        return [
-            await self.apply_object(obj, field_manager=field_manager, force=force, namespace=namespace, timeout=timeout)
-            for obj in await asyncio.to_thread(load_manifests, content)
-        ]

@@ -1,7 +1,7 @@
-"""From bytes to objects, paying only for what the caller asked to see.
+"""Decodes JSON to objects, at the cost of only those fields that the caller needs.
 
 By default an object is a plain `dict`. A `msgspec.Struct` type decodes its own fields and skips the rest;
-`msgspec.Raw` keeps the bytes. A `Raw` out of a list is a view into the whole reply and keeps it in memory: copy what
+`msgspec.Raw` keeps the bytes. A `Raw` from a list is a view into the whole reply and keeps it in memory: copy it if it
 is to live longer.
 """
 
@@ -16,26 +16,26 @@ Object = dict[str, Any]
 
 
 class ListPage(msgspec.Struct, Generic[T], frozen=True):
-    """One page of a list, all pages of which show the collection at `resource_version`."""
+    """One page of a list. All pages of one list show the collection at `resource_version`."""
 
     items: list[T]
     resource_version: str
     continue_token: str
     """Empty on the last page."""
     remaining: int | None
-    """How many more there are, when the server knows: it does not with a selector."""
+    """How many more items there are, if the server knows; with a selector it does not."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
-    """What the client itself needs to know of an object."""
+    """The metadata that the client itself needs."""
 
     name: str = ""
     namespace: str | None = None
     resource_version: str = ""
 
 
-class Described(msgspec.Struct):
-    """Any object, without its content."""
+class PartialObjectMetadata(msgspec.Struct):
+    """An object of any kind, with its metadata only."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
@@ -62,13 +62,13 @@ def _list_decoder(as_type: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(body: bytes | msgspec.Raw, as_type: type[T]) -> T:
-    """One object. Raises `msgspec.DecodeError` when it is not JSON or not of this shape."""
+    """Decodes one object. Raises `msgspec.DecodeError` if it is not JSON or not of this shape."""
     decoded: T = _decoder(cast("Any", as_type)).decode(body)
     return decoded
 
 
 def decode_list(body: bytes, as_type: type[T]) -> ListPage[T]:
-    """One page of a list. Raises as `decode`."""
+    """Decodes one page of a list. Raises as `decode`."""
     page: _List[T] = _list_decoder(cast("Any", as_type)).decode(body)
     return ListPage(
         items=page.items or [],  # Go writes an empty list as null

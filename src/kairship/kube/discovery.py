@@ -1,7 +1,7 @@
-"""Which kinds a server serves, asked when needed and remembered.
+"""Discovers which kinds a server serves, when they are needed, and caches them.
 
-The unit is the group version: one small document, which servers of every age and aggregated ones answer themselves.
-It is asked again when it lacks the wanted kind, so a new CRD is found without restarting anything.
+The unit of discovery is the group version: one small document, which old servers and aggregated servers have too. It is
+read again when the wanted kind is not in it, so a new CRD is found without a restart.
 """
 
 import asyncio
@@ -10,18 +10,18 @@ from typing import TypeVar
 
 import msgspec
 
-from .decoding import decode
-from .errors import BadReply, KubeError, NotFound, UnknownKind
-from .resource import Resource, group_version_path
+from kairship.kube.decoding import decode
+from kairship.kube.errors import BadReply, KubeError, NotFound, UnknownKind
+from kairship.kube.resource import Resource, group_version_path
 
 T = TypeVar("T")
 
 Fetch = Callable[[str], Awaitable[bytes]]
-"""Gets the document at a path, or raises the typed error."""
+"""Reads the document at a path, or raises the typed error."""
 
 
 class ServedResource(msgspec.Struct, frozen=True):
-    """A resource, the verbs that it takes and its subresources."""
+    """A resource, its verbs and its subresources."""
 
     resource: Resource
     verbs: frozenset[str]
@@ -29,11 +29,12 @@ class ServedResource(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """Everything that a server serves, each group in the version that it prefers."""
+    """Everything that a server serves, each group in the preferred version."""
 
     resources: tuple[ServedResource, ...]
     failed: dict[str, KubeError]
-    """Group versions that did not answer, often an aggregated API that is down. Their kinds are unknown, not gone."""
+    """The group versions that could not be read, often because an aggregated API is down. Their kinds are unknown, not
+    gone."""
 
 
 class _ApiResource(msgspec.Struct):
@@ -60,7 +61,7 @@ class _GroupList(msgspec.Struct):
 
 
 class Discovery:
-    """The kinds of one server."""
+    """Discovers the kinds of one server."""
 
     def __init__(self, fetch: Fetch, *, server: str) -> None:
         self._fetch = fetch
@@ -68,7 +69,7 @@ class Discovery:
         self._known: dict[str, tuple[ServedResource, ...]] = {}
 
     async def find(self, api_version: str, kind: str) -> Resource:
-        """The resource of a kind. Raises `UnknownKind` when the server, asked anew, does not have it."""
+        """Returns the resource of a kind. Raises `UnknownKind` if the server does not have it now."""
         found = _pick(self._known.get(api_version, ()), kind)
         if found is None:
             try:
@@ -82,7 +83,7 @@ class Discovery:
         return found
 
     async def catalogue(self) -> Catalogue:
-        """Everything the server serves, asked anew."""
+        """Reads everything that the server serves, without the cache."""
         groups = self._decode(await self._fetch("/apis"), _GroupList).groups
         versions = ["v1", *(group.preferred_version.group_version for group in groups)]
         async with asyncio.TaskGroup() as tasks:
@@ -101,7 +102,7 @@ class Discovery:
         try:
             return await self._group_version(api_version)
         except NotFound:
-            return ()  # its last CRD went since the groups were listed
+            return ()  # its last CRD was deleted after the groups were listed
         except KubeError as error:
             return error
 
@@ -126,7 +127,7 @@ class Discovery:
         try:
             return decode(body, as_type)
         except msgspec.DecodeError as error:
-            raise BadReply(f"{self._server} answers discovery in a way that is not understood: {error}") from error
+            raise BadReply(f"{self._server} answers discovery in a form that is not understood: {error}") from error
 
 
 def _pick(served: tuple[ServedResource, ...], kind: str) -> Resource | None:

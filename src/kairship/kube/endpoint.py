@@ -1,7 +1,7 @@
-"""One API server as one caller sees it: identity on every request, refusals raised as typed errors.
+"""One API server as one identity: sends the identity with every request, and raises refusals as typed errors.
 
-The raw form, `request` and `stream`, hands over bytes and any status. The verbs in `reading` and `writing` are built
-on `_call`, which raises for everything but success.
+`request` and `stream` are the raw form: they return bytes and any status. The verbs in `reading` and `writing` are
+built on `_call`, which raises for everything but success.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from typing import Self, TypeVar
 import msgspec
 from multidict import CIMultiDict
 
-from .addresses import AddressRule
-from .connection import Connection
-from .decoding import decode
-from .discovery import Discovery
-from .errors import BadReply, KubeError
-from .identity import Impersonation, TokenSource, token_source
-from .status import refusal
-from .tls import ssl_context
-from .transport import Exchanges, RawResponse, Stream, Transport
-from .upgrading import Refused, Upgraded, upgrade
+from kairship.kube.config.connection import Connection
+from kairship.kube.config.user import Impersonation, TokenSource, token_source
+from kairship.kube.decoding import decode
+from kairship.kube.discovery import Discovery
+from kairship.kube.errors import BadReply
+from kairship.kube.http.addresses import AddressRule
+from kairship.kube.http.tls import ssl_context
+from kairship.kube.http.transport import RawResponse, RoundTripper, Stream, Transport
+from kairship.kube.http.upgrade import Upgraded, UpgradeRefused, upgrade
+from kairship.kube.status_errors import api_error
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _JSON = "application/json"
 
 
 class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What a server says of itself."""
+    """The version that a server reports."""
 
     git_version: str
     major: str = ""
@@ -51,22 +51,21 @@ class Endpoint:
         max_streams: int = 512,
         timeout: float = 30.0,
         user_agent: str = "kairship",
-        impersonate: Impersonation | None = None,
         token: TokenSource | None = None,
-        around: Callable[[Exchanges], Exchanges] | None = None,
+        wrap_transport: Callable[[RoundTripper], RoundTripper] | None = None,
         addresses: AddressRule | None = None,
         largest_reply: int | None = None,
     ) -> None:
-        """`token` gives the bearer token in place of the connection's, for those who renew it themselves.
+        """Must be made inside a running event loop, and closed there.
 
-        `around` puts something between the client and its transport, which sees every call. `addresses` says where the
-        server may be, whatever its name resolves to; without it, anywhere. A whole reply of more bytes than
-        `largest_reply` is refused, for servers that are not trusted to end.
-        To be made inside a running event loop, and closed there.
+        `token` supplies the bearer token instead of the connection, for callers that renew it themselves.
+        `wrap_transport` wraps the transport and so sees every call. `addresses` limits the addresses to which the
+        client connects, whatever the server's name resolves to. A whole reply of more than `largest_reply` bytes is
+        refused, for servers that are not trusted to end their replies.
         """
         self.connection = connection
         self._timeout = timeout
-        self._identity = impersonate.headers() if impersonate else []
+        self._identity: list[tuple[str, str]] = []  # the headers of `impersonating`
         self._token = token or token_source(connection)
         transport = Transport(
             connection,
@@ -76,10 +75,10 @@ class Endpoint:
             addresses=addresses,
             largest_reply=largest_reply,
         )
-        self._transport: Exchanges = around(transport) if around else transport
+        self._transport: RoundTripper = wrap_transport(transport) if wrap_transport else transport
         self._owns_transport = True
         self.addresses = addresses
-        self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, once for all identities
+        self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, and shared by all identities
         self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
 
     def __repr__(self) -> str:
@@ -94,18 +93,21 @@ class Endpoint:
     async def close(self) -> None:
         """Closes the connections. Running calls and streams end at once with `ClientClosed`, and so do later ones.
 
-        What `impersonating` returned has no connections of its own: closing it does nothing.
+        Clients that `impersonating` and `typed` returned have no connections of their own: closing them does nothing.
         """
         if self._owns_transport:
             await self._transport.close()
 
     def impersonating(self, who: Impersonation) -> Self:
-        """The same server and connections, used as somebody else: cheap enough to be made for a single call."""
+        """Returns a client of the same server and connections as another user. It is cheap to make per call."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)  # as `copy.copy`, in a tenth of its time
+        self._share_with(other)
         other._identity = who.headers()
-        other._owns_transport = False
         return other
+
+    def _share_with(self, other: "Endpoint") -> None:
+        other.__dict__.update(self.__dict__)  # as `copy.copy`, in a tenth of its time
+        other._owns_transport = False
 
     async def request(
         self,
@@ -117,7 +119,7 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> RawResponse:
-        """Bytes in, bytes out. `path` is encoded and may carry a query. Any reply is returned, a redirect too."""
+        """Sends and returns bytes. `path` is encoded and may have a query. A reply of any status is returned."""
         return await self._transport.request(
             method,
             path,
@@ -137,7 +139,7 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> AbstractAsyncContextManager[Stream]:
-        """As `request`, but the body is read piece by piece in the context. `timeout` is for the reply to begin."""
+        """As `request`, but the body is read in chunks inside the context. `timeout` is for the reply to begin."""
         return self._transport.stream(
             method,
             path,
@@ -149,10 +151,10 @@ class Endpoint:
 
     async def upgrade(
         self, method: str, path: str, *, headers: Mapping[str, str], timeout: float | None = None
-    ) -> Upgraded | Refused:
-        """A connection that stops being HTTP, if the server agrees. `headers` ask for it; `timeout` is for the answer.
+    ) -> Upgraded | UpgradeRefused:
+        """Upgrades a new connection to another protocol, if the server agrees. `headers` request it.
 
-        Its bytes do not pass through the client, and closing that does not end it.
+        `timeout` is for the answer. The upgraded connection does not belong to the client: `close` does not end it.
         """
         context = self._tls.get("context")
         if context is None:
@@ -167,16 +169,6 @@ class Endpoint:
             timeout=self._deadline(timeout),
         )
 
-    async def ready(self, path: str = "/readyz", *, timeout: float | None = None) -> bool:
-        """Whether the server says that it is ready. What waiting does not cure, like a wrong CA, is raised."""
-        try:
-            await self._call("GET", path, timeout=timeout)
-        except KubeError as error:
-            if error.retryable:
-                return False
-            raise
-        return True
-
     async def version(self, *, timeout: float | None = None) -> VersionInfo:
         return self._decode("GET /version", await self._call("GET", "/version", timeout=timeout), VersionInfo)
 
@@ -190,7 +182,7 @@ class Endpoint:
         content_type: str = _JSON,
         timeout: float | None = None,
     ) -> bytes:
-        """The body of a successful reply; anything else raises."""
+        """Returns the body of a successful reply; any other reply raises."""
         headers = self._headers({"Content-Type": content_type} if body is not None else {})
         reply = await self._transport.request(
             method, path, params=params, body=body, headers=headers, timeout=self._deadline(timeout)
@@ -206,10 +198,10 @@ class Endpoint:
             raise BadReply(
                 f"{server} answered {call} with redirect {reply.status}, which is not followed: check the address"
             )
-        # Some debugging proxies answer with the request that they did not like.
+        # Some debugging proxies answer with the request that they refuse.
         _, _, token = sent.get("Authorization", "").partition(" ")
         body = reply.body.replace(token.encode(), b"[token]") if token else reply.body
-        raise refusal(status=reply.status, body=body, headers=reply.headers, call=call, server=server)
+        raise api_error(status=reply.status, body=body, headers=reply.headers, call=call, server=server)
 
     def _decode(self, call: str, body: bytes, as_type: type[T]) -> T:
         try:
@@ -224,11 +216,11 @@ class Endpoint:
         return self._timeout if timeout is None else timeout
 
     def _headers(self, headers: Mapping[str, str]) -> CIMultiDict[str]:
-        """The caller's headers and who it is."""
+        """Adds the identity to the headers."""
         merged = CIMultiDict(headers)
-        # A caller that passes foreign headers on must not become somebody else by them.
+        # A caller that forwards foreign headers must not change its identity by them.
         if any(name.lower() == "authorization" or name.lower().startswith("impersonate-") for name in merged):
-            raise ValueError("who a call is made as is the client's matter, not a header's: use `impersonating`")
+            raise ValueError("headers may not set the identity of a call: use `impersonating`")
         merged.extend(self._identity)
         if token := self._token():
             merged["Authorization"] = f"Bearer {token}"

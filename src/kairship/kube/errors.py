@@ -1,6 +1,6 @@
-"""Everything that can go wrong in a call to an API server, as types.
+"""The errors of calls to an API server.
 
-KubeError                       the base; `retryable` says whether the same call may succeed later by itself
+KubeError                       the base; `retryable` says whether the same call may succeed later
 ├── ConfigError                 the kubeconfig, certificate or token cannot be used as it is
 ├── UnknownKind                 the server does not serve this kind (yet)                                    retryable
 ├── ApiError                    the server understood and refused: status, reason, message, causes
@@ -22,17 +22,17 @@ KubeError                       the base; `retryable` says whether the same call
 │       └── ServerTimeout       504, and any status whose reason is ServerTimeout or Timeout
 └── TransportError              no answer that could be understood; a write may or may not have happened
     ├── ConnectFailed           nothing was sent                                                             retryable
-    ├── AddressRefused          the address is one that is not connected to; nothing was sent
+    ├── AddressRefused          the client must not connect to this address; nothing was sent
     ├── Disconnected            the connection was lost before the end of the reply                          retryable
-    │   └── ClientClosed        by us: the client was closed. Not retryable, it stays closed
+    │   └── ClientClosed        the client itself was closed. Not retryable, because it stays closed
     ├── TimedOut                the call's own deadline passed                                               retryable
     ├── TlsError                the two sides do not trust each other; nothing was sent
     │   └── CertificateExpired  the server's certificate has expired
     └── BadReply                something answered, but not as an API server does
-        └── ReplyTooLarge       more than the client takes
+        └── ReplyTooLarge       the reply has more bytes than the client accepts
 
-Conflict and Expired are not `retryable`, because the same call fails again: read first, then call anew.
-Texts name the server and the call and say what to do. They never contain tokens, keys or query strings.
+Conflict and Expired are not `retryable`, because the same call would fail again: read first, then call again.
+Messages name the server and the call and say what to do. They never contain tokens, keys or query strings.
 """
 # ruff: noqa: N818 - NotFound, Conflict: the names are the server's own reasons
 
@@ -53,13 +53,13 @@ class ConfigError(KubeError):
 
 
 class UnknownKind(KubeError):
-    """The server does not serve this kind; it may after its CRD or API service is there."""
+    """The server does not serve this kind. It may do so once its CRD or API service is installed."""
 
     retryable = True
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One of the reasons inside a refusal, most often one field of an invalid object."""
+    """One of the causes of a refusal, most often one field of an invalid object."""
 
     reason: str = ""
     message: str = ""
@@ -108,7 +108,7 @@ class Unauthorized(ApiError):
 class Forbidden(ApiError):
     """403."""
 
-    advice = "the identity lacks this right; grant it or use another identity"
+    advice = "the identity lacks this permission; grant it by RBAC or use another identity"
 
 
 class NotFound(ApiError):
@@ -126,7 +126,7 @@ class AlreadyExists(ApiError):
 class Conflict(ApiError):
     """409 for any other reason."""
 
-    advice = "the object is not what the caller took it for; read it again before the next attempt"
+    advice = "the object has changed or has another owner; read it again before the next attempt"
 
 
 class Expired(ApiError):
@@ -173,17 +173,17 @@ class ServerTimeout(ServerError):
 
 
 class TransportError(KubeError):
-    """No answer that could be understood. A write may or may not have happened, unless a subclass says so."""
+    """No answer that could be understood. Unless a subclass says so, a write may or may not have happened."""
 
 
 class ConnectFailed(TransportError):
-    """No connection came about, so nothing was sent."""
+    """The connection could not be established, so nothing was sent."""
 
     retryable = True
 
 
 class AddressRefused(TransportError):
-    """The address is one that the client was told not to connect to; nothing was sent."""
+    """The `AddressRule` of the client forbids the address; nothing was sent."""
 
 
 class Disconnected(TransportError):
@@ -217,4 +217,4 @@ class BadReply(TransportError):
 
 
 class ReplyTooLarge(BadReply):
-    """The reply has more bytes than the client takes."""
+    """The reply has more bytes than the client accepts."""

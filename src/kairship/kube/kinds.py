@@ -1,6 +1,6 @@
-"""The kinds of Kubernetes and of Karmada that this project names in code. Any other is found by `Discovery`."""
+"""The kinds of Kubernetes and of Karmada that this project names in code. Any other kind is found by `Discovery`."""
 
-from .resource import Resource
+from kairship.kube.resource import Resource
 
 
 def _global(api_version: str, plural: str, kind: str) -> Resource:
@@ -13,7 +13,6 @@ def _namespaced(api_version: str, plural: str, kind: str) -> Resource:
 
 NAMESPACES = _global("v1", "namespaces", "Namespace")
 NODES = _global("v1", "nodes", "Node")
-PERSISTENT_VOLUMES = _global("v1", "persistentvolumes", "PersistentVolume")
 CONFIGMAPS = _namespaced("v1", "configmaps", "ConfigMap")
 EVENTS = _namespaced("v1", "events", "Event")
 PERSISTENT_VOLUME_CLAIMS = _namespaced("v1", "persistentvolumeclaims", "PersistentVolumeClaim")
@@ -38,9 +37,6 @@ ROLE_BINDINGS = _namespaced("rbac.authorization.k8s.io/v1", "rolebindings", "Rol
 LEASES = _namespaced("coordination.k8s.io/v1", "leases", "Lease")
 CRDS = _global("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition")
 API_SERVICES = _global("apiregistration.k8s.io/v1", "apiservices", "APIService")
-CERTIFICATE_SIGNING_REQUESTS = _global(
-    "certificates.k8s.io/v1", "certificatesigningrequests", "CertificateSigningRequest"
-)
 VALIDATING_WEBHOOKS = _global(
     "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
@@ -69,21 +65,3 @@ CLUSTER_PROPAGATION_POLICIES = _global(
 )
 OVERRIDE_POLICIES = _namespaced("policy.karmada.io/v1alpha1", "overridepolicies", "OverridePolicy")
 CLUSTER_OVERRIDE_POLICIES = _global("policy.karmada.io/v1alpha1", "clusteroverridepolicies", "ClusterOverridePolicy")
-CLUSTER_TAINT_POLICIES = _global("policy.karmada.io/v1alpha1", "clustertaintpolicies", "ClusterTaintPolicy")
-FEDERATED_RESOURCE_QUOTAS = _namespaced(
-    "policy.karmada.io/v1alpha1", "federatedresourcequotas", "FederatedResourceQuota"
-)
-FEDERATED_HPAS = _namespaced("autoscaling.karmada.io/v1alpha1", "federatedhpas", "FederatedHPA")
-CRON_FEDERATED_HPAS = _namespaced("autoscaling.karmada.io/v1alpha1", "cronfederatedhpas", "CronFederatedHPA")
-MULTI_CLUSTER_SERVICES = _namespaced("networking.karmada.io/v1alpha1", "multiclusterservices", "MultiClusterService")
-MULTI_CLUSTER_INGRESSES = _namespaced("networking.karmada.io/v1alpha1", "multiclusteringresses", "MultiClusterIngress")
-WORKLOAD_REBALANCERS = _global("apps.karmada.io/v1alpha1", "workloadrebalancers", "WorkloadRebalancer")
-REMEDIES = _global("remedy.karmada.io/v1alpha1", "remedies", "Remedy")
-RESOURCE_REGISTRIES = _global("search.karmada.io/v1alpha1", "resourceregistries", "ResourceRegistry")
-INTERPRETER_CUSTOMIZATIONS = _global(
-    "config.karmada.io/v1alpha1", "resourceinterpretercustomizations", "ResourceInterpreterCustomization"
-)
-INTERPRETER_WEBHOOKS = _global(
-    "config.karmada.io/v1alpha1", "resourceinterpreterwebhookconfigurations", "ResourceInterpreterWebhookConfiguration"
-)
-KARMADAS = _namespaced("operator.karmada.io/v1alpha1", "karmadas", "Karmada")

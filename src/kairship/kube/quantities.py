@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: 500m, 1.5, 2Gi, 1e3."""
+"""Parses, adds and formats Kubernetes quantities: 500m, 1.5, 2Gi, 1e3."""
 
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
@@ -20,13 +20,13 @@ _SUFFIXES = {
     "Pi": Decimal(2**50),
     "Ei": Decimal(2**60),
 }
-# No amount of Kubernetes is longer, and the exponent of a longer one could be made to fill memory.
+# No quantity of Kubernetes is longer, and the exponent of a longer one could be chosen to fill memory.
 _LONGEST = 64
 _LARGEST = Decimal(2**63 - 1)
 
 
-def amount_of(text: str) -> Decimal | None:
-    """The number that a quantity stands for; None if it is none."""
+def parse_quantity(text: str) -> Decimal | None:
+    """Returns the number that a quantity stands for; None if the text is not a quantity."""
     if not text or len(text) > _LONGEST:
         return None
     suffix = next((each for each in (text[-2:], text[-1:]) if each in _SUFFIXES), "")
@@ -39,15 +39,15 @@ def amount_of(text: str) -> Decimal | None:
 
 
 def add_up(sums: dict[str, Decimal], quantities: Mapping[str, str]) -> None:
-    """Adds amounts by resource name, exactly. What is no amount adds nothing."""
+    """Adds quantities by resource name, exactly. A text that is not a quantity adds nothing."""
     for name, text in quantities.items():
-        amount = amount_of(text)
+        amount = parse_quantity(text)
         if amount is not None:
             sums[name] = sums.get(name, Decimal(0)) + amount
 
 
 def as_quantities(sums: Mapping[str, Decimal]) -> dict[str, str]:
-    """Amounts by resource name as Kubernetes writes them: memory and storage in powers of 1024, all else in tens."""
+    """Formats amounts by resource name: memory and storage with binary suffixes, all others with decimal ones."""
     return {name: _written(amount, binary=_is_binary(name)) for name, amount in sorted(sums.items())}
 
 
@@ -56,13 +56,13 @@ def _is_binary(resource: str) -> bool:
 
 
 def _written(amount: Decimal, *, binary: bool) -> str:
-    """The shortest form that loses nothing."""
+    """Returns the shortest form that is exact."""
     for suffix in ("", "m", "u", "n"):
         whole = amount / _SUFFIXES.get(suffix, Decimal(1))
         if whole == whole.to_integral_value():
             break
     else:
-        whole = whole.to_integral_value(ROUND_CEILING)  # as Kubernetes does: it knows nothing smaller
+        whole = whole.to_integral_value(ROUND_CEILING)  # as Kubernetes does, which has no smaller unit
     if binary and not suffix and whole:
         for larger in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
             if whole % _SUFFIXES[larger] == 0:

@@ -1,48 +1,27 @@
-"""Reading objects: one, a page, all pages, and their changes."""
+"""The verbs that read objects: get, list page by page, and watch."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, TypeVar, overload
+from typing import Generic, TypeVar
 
 import msgspec
 
-from .decoding import ListPage, Object, decode_list
-from .endpoint import Endpoint
-from .resource import Resource
-from .transport import RawResponse
-from .watching import WatchEvent, lines, parse
+from kairship.kube.decoding import ListPage, decode_list
+from kairship.kube.endpoint import Endpoint
+from kairship.kube.http.transport import RawResponse
+from kairship.kube.resource import Resource
+from kairship.kube.watching import WatchEvent, lines, parse
 
 T = TypeVar("T")
 
-# A server ends a watch by itself after `server_timeout`. One that has been silent for this much longer is gone.
+# A server ends a watch by itself after `server_timeout`. A server that stays silent this much longer is gone.
 _GRACE = 30.0
 
 
-class Reader(Endpoint):
-    """The verbs that change nothing. `as_type` is explained in `decoding`."""
+class Reader(Endpoint, Generic[T]):
+    """The verbs that change nothing. Objects are decoded as `T` (see `decoding`)."""
 
-    @overload
-    async def get(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        timeout: float | None = None,
-    ) -> Object: ...
-
-    @overload
-    async def get(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> T: ...
+    _shape: type[T]
 
     async def get(
         self,
@@ -50,15 +29,12 @@ class Reader(Endpoint):
         name: str,
         *,
         namespace: str | None = None,
-        subresource: str | None = None,
-        as_type: type[Any] = dict,
         timeout: float | None = None,
-    ) -> Any:
-        """One object, or its `status`, `scale` …"""
-        path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        return self._decode(f"GET {path}", await self._call("GET", path, timeout=timeout), as_type)
+    ) -> T:
+        """Returns one object."""
+        path = resource.path(namespace=namespace, name=name)
+        return self._decode(f"GET {path}", await self._call("GET", path, timeout=timeout), self._shape)
 
-    @overload
     async def list(
         self,
         resource: Resource,
@@ -70,80 +46,25 @@ class Reader(Endpoint):
         continue_token: str | None = None,
         resource_version: str | None = None,
         timeout: float | None = None,
-    ) -> ListPage[Object]: ...
+    ) -> ListPage[T]:
+        """Returns one page, which holds everything unless there is a `limit`. Without `namespace` it lists all of them.
 
-    @overload
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int | None = None,
-        continue_token: str | None = None,
-        resource_version: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> ListPage[T]: ...
-
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int | None = None,
-        continue_token: str | None = None,
-        resource_version: str | None = None,
-        as_type: type[Any] = dict,
-        timeout: float | None = None,
-    ) -> ListPage[Any]:
-        """One page: everything, unless there is a `limit`. Without a `namespace` of all namespaces.
-
-        `resource_version`: None reads the latest, "0" whatever the server has in its cache, any other at least that.
+        `resource_version`: None reads the latest state, "0" whatever the server has in its cache, and any other value
+        a state that is at least that recent.
         """
         path = resource.path(namespace=namespace)
         params = _query(
             labelSelector=label_selector,
             fieldSelector=field_selector,
             limit=limit,
-            # The server keeps revision and position in the token and refuses any other word on them.
+            # The token holds the revision and the position, and the server refuses a resourceVersion beside it.
             **({"continue": continue_token} if continue_token else {"resourceVersion": resource_version}),
         )
         body = await self._call("GET", path, params=params, timeout=timeout)
         try:
-            return decode_list(body, as_type)
+            return decode_list(body, self._shape)
         except msgspec.DecodeError as error:
             raise self._not_understood(f"GET {path}", error) from error
-
-    @overload
-    def pages(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int = 500,
-        resource_version: str | None = None,
-        timeout: float | None = None,
-    ) -> AsyncGenerator[ListPage[Object]]: ...
-
-    @overload
-    def pages(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int = 500,
-        resource_version: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> AsyncGenerator[ListPage[T]]: ...
 
     async def pages(
         self,
@@ -153,13 +74,12 @@ class Reader(Endpoint):
         label_selector: str | None = None,
         field_selector: str | None = None,
         limit: int = 500,
-        resource_version: str | None = None,
-        as_type: type[Any] = dict,
         timeout: float | None = None,
-    ) -> AsyncGenerator[ListPage[Any]]:
-        """Everything in pages of `limit`, all as of one revision. `timeout` is for each page.
+    ) -> AsyncGenerator[ListPage[T]]:
+        """Yields the whole list in pages of `limit`, all as of one revision. `timeout` is for each page.
 
-        A reader slower than the server's memory (five minutes by default) gets `Expired` and has to begin again.
+        A reader that is slower than the server's memory (five minutes by default) gets `Expired` and has to begin
+        again.
         """
         continue_token: str | None = None
         while continue_token != "":
@@ -170,43 +90,10 @@ class Reader(Endpoint):
                 field_selector=field_selector,
                 limit=limit,
                 continue_token=continue_token,
-                resource_version=resource_version,
-                as_type=as_type,
                 timeout=timeout,
             )
             yield page
             continue_token = page.continue_token
-
-    @overload
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str | None = None,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        bookmarks: bool = True,
-        send_initial_events: bool = False,
-        server_timeout: float = 300.0,
-        inactivity_timeout: float | None = None,
-    ) -> AsyncGenerator[WatchEvent[Object]]: ...
-
-    @overload
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str | None = None,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        bookmarks: bool = True,
-        send_initial_events: bool = False,
-        server_timeout: float = 300.0,
-        inactivity_timeout: float | None = None,
-        as_type: type[T],
-    ) -> AsyncGenerator[WatchEvent[T]]: ...
 
     async def watch(
         self,
@@ -217,19 +104,16 @@ class Reader(Endpoint):
         label_selector: str | None = None,
         field_selector: str | None = None,
         bookmarks: bool = True,
-        send_initial_events: bool = False,
         server_timeout: float = 300.0,
         inactivity_timeout: float | None = None,
-        as_type: type[Any] = dict,
-    ) -> AsyncGenerator[WatchEvent[Any]]:
-        """The changes after `resource_version`. Wrap it in `aclosing`: leaving it gives its connection back.
+    ) -> AsyncGenerator[WatchEvent[T]]:
+        """Yields the changes after `resource_version`. Wrap it in `aclosing`: leaving it gives its connection back.
 
-        Ends when the server ends it in good order, which it does after `server_timeout`: go on from the last
+        The watch ends when the server ends it in good order, which it does after `server_timeout`: go on from the last
         `resource_version`. A revision that the server no longer has raises `Expired`, in whichever form the server
-        says so. A lost connection raises `Disconnected`, silence for `inactivity_timeout` raises `TimedOut`. By default
-        that is a little more than `server_timeout`; less needs a server that sends bookmarks, about one a minute.
-
-        `send_initial_events` begins with what exists as ADDED events, up to a bookmark that says so.
+        says so. A lost connection raises `Disconnected`, and silence for `inactivity_timeout` raises `TimedOut`. By
+        default that is a little more than `server_timeout`; less needs a server that sends bookmarks, about one a
+        minute. A bookmark is an object without content: `T` must be able to hold one, or `bookmarks` must be off.
         """
         path = resource.path(namespace=namespace)
         call, server = f"GET {path} (watch)", self.connection.server
@@ -238,9 +122,7 @@ class Reader(Endpoint):
             resourceVersion=resource_version,
             labelSelector=label_selector,
             fieldSelector=field_selector,
-            allowWatchBookmarks="true" if bookmarks or send_initial_events else None,
-            sendInitialEvents="true" if send_initial_events else None,
-            resourceVersionMatch="NotOlderThan" if send_initial_events else None,
+            allowWatchBookmarks="true" if bookmarks else None,
             timeoutSeconds=max(1, round(server_timeout)),
         )
         silence = server_timeout + _GRACE if inactivity_timeout is None else inactivity_timeout
@@ -254,7 +136,7 @@ class Reader(Endpoint):
                 aclosing(lines(chunks, call=call, server=server)) as events,
             ):
                 async for line in events:
-                    yield parse(line, as_type, call=call, server=server)
+                    yield parse(line, self._shape, call=call, server=server)
 
 
 def _query(**params: str | int | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A kind of object as its API server serves it, and the paths of its objects."""
+"""A resource of an API server, and the paths of its objects."""
 
 from urllib.parse import quote
 
@@ -24,9 +24,9 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, *, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The path of one object, of its subresource, or (without `name`) of the collection.
+        """Returns the path of one object, of its subresource, or (without `name`) of the collection.
 
-        Names come from people, so segments are encoded and a dot segment is refused: no name leads to another path.
+        Users choose names, so segments are encoded and dot segments are refused: no name leads to another path.
         """
         root = group_version_path(self.api_version)
         if namespace is not None:
@@ -47,7 +47,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def group_version_path(api_version: str) -> str:
-    """Where a group version lives: `/apis/apps/v1`, and `/api/v1` for the core API."""
+    """Returns the path of a group version: `/apis/apps/v1`, and `/api/v1` for the core API."""
     group, _, version = api_version.rpartition("/")
     return f"/apis/{_segment(group)}/{_segment(version)}" if group else f"/api/{_segment(version)}"
 

@@ -1,8 +1,8 @@
-"""The body of a watch: one JSON event per line, for as long as the server likes.
+"""Parses the body of a watch: one JSON event per line, until the server ends it.
 
-An event is taken apart in two steps. The envelope keeps the object as bytes; then the object is decoded as the caller
-asked, and once more for its resourceVersion, which skips over everything else. Both passes run at memory speed;
-nothing is decoded that nobody reads.
+An event is decoded in two steps. The envelope keeps the object as bytes; then the object is decoded to the caller's
+type, and once more for its resourceVersion, which skips everything else. Both passes run at memory speed, and no field
+is decoded that is not needed.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -10,32 +10,21 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from .decoding import Described, decode
-from .errors import BadReply, Disconnected
-from .status import refusal
+from kairship.kube.decoding import PartialObjectMetadata, decode
+from kairship.kube.errors import BadReply, Disconnected
+from kairship.kube.status_errors import api_error
 
 T = TypeVar("T")
 
 _MAX_LINE = 64 * 1024 * 1024
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """A change of one object; or a bookmark, whose object has nothing but the revision that the watch has reached."""
+    """A change of one object; or a bookmark, whose object has only the resourceVersion that the watch has reached."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: T
     resource_version: str
-    ends_initial_events: bool = False
-    """On the bookmark after which a watch with `send_initial_events` has told everything that existed at its start."""
-
-
-class _BookmarkMetadata(msgspec.Struct):
-    annotations: dict[str, str] | None = None
-
-
-class _Bookmark(msgspec.Struct):
-    metadata: _BookmarkMetadata
 
 
 class _Envelope(msgspec.Struct):
@@ -47,39 +36,34 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 async def lines(chunks: AsyncIterator[bytes], *, call: str, server: str) -> AsyncGenerator[bytes]:
-    """The lines in a stream of chunks. A last line without an end was cut off: a lost connection, not an event."""
-    begun: list[bytes] = []
+    """Yields the lines in a stream of chunks. A last line without an end means that the connection was lost."""
+    partial: list[bytes] = []
     size = 0
     async for chunk in chunks:
         *complete, rest = chunk.split(b"\n")
         for line in complete:
-            yield b"".join((*begun, line))
-            begun.clear()
+            yield b"".join((*partial, line))
+            partial.clear()
             size = 0
         if rest:
-            begun.append(rest)
+            partial.append(rest)
             size += len(rest)
             if size > _MAX_LINE:
                 raise BadReply(f"{server} sent an event larger than {_MAX_LINE} bytes on {call}")
-    if begun:
+    if partial:
         raise Disconnected(f"{server} closed the connection in the middle of an event on {call}; watch again")
 
 
 def parse(line: bytes, as_type: type[T], *, call: str, server: str) -> WatchEvent[T]:
-    """One event. An ERROR event raises the same error as a reply with its status would."""
+    """Parses one event. An ERROR event raises the same error as a reply with its status would."""
     try:
         envelope = _envelope.decode(line)
         if envelope.type == "ERROR":
-            raise refusal(status=None, body=envelope.object, headers={}, call=call, server=server)
+            raise api_error(status=None, body=envelope.object, headers={}, call=call, server=server)
         return WatchEvent(
             type=envelope.type,
             object=decode(envelope.object, as_type),
-            resource_version=decode(envelope.object, Described).metadata.resource_version,
-            ends_initial_events=envelope.type == "BOOKMARK" and _ends_initial_events(envelope.object),
+            resource_version=decode(envelope.object, PartialObjectMetadata).metadata.resource_version,
         )
     except msgspec.DecodeError as error:
-        raise BadReply(f"{server} sent something that is no event on {call}: {error}") from error
-
-
-def _ends_initial_events(bookmark: msgspec.Raw) -> bool:
-    return _INITIAL_EVENTS_END in (decode(bookmark, _Bookmark).metadata.annotations or {})
+        raise BadReply(f"{server} sent something that is not a watch event on {call}: {error}") from error

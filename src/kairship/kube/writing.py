@@ -1,64 +1,31 @@
-"""Changing objects."""
+"""The verbs that change objects: create, replace, apply, patch and delete."""
 
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .decoding import Described, Metadata, Object, decode
-from .endpoint import Endpoint
-from .errors import NotFound
-from .resource import Resource
+from kairship.kube.decoding import Metadata, PartialObjectMetadata, decode
+from kairship.kube.endpoint import Endpoint
+from kairship.kube.errors import NotFound
+from kairship.kube.resource import Resource
 
 T = TypeVar("T")
 
 Body = Mapping[str, Any] | msgspec.Struct | msgspec.Raw | bytes
 """An object to send: anything that msgspec encodes, or JSON as it is. A mapping may leave out apiVersion and kind."""
 
-Propagation = Literal["Background", "Foreground", "Orphan"]
-
-
-class PatchType(StrEnum):
-    """How a patch is written."""
-
-    JSON = "application/json-patch+json"
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
-
-
+_MERGE_PATCH = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 
 
-class Writer(Endpoint):
-    """The verbs that change something. None is ever repeated: after a `TransportError` look before writing again."""
+class Writer(Endpoint, Generic[T]):
+    """The verbs that change something. Replies are decoded as `T` (see `decoding`).
 
-    @overload
-    async def create(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        namespace: str | None = None,
-        name: str | None = None,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        timeout: float | None = None,
-    ) -> Object: ...
+    The client never repeats a write: after a `TransportError` read the object before you write it again.
+    """
 
-    @overload
-    async def create(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        namespace: str | None = None,
-        name: str | None = None,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> T: ...
+    _shape: type[T]
 
     async def create(
         self,
@@ -69,40 +36,17 @@ class Writer(Endpoint):
         name: str | None = None,
         subresource: str | None = None,
         field_manager: str | None = None,
-        as_type: type[Any] = dict,
         timeout: float | None = None,
-    ) -> Any:
-        """A new object, in the namespace given or the one that it names. With `subresource`: a token, an eviction …"""
+    ) -> T:
+        """Creates an object in `namespace`, or in the one that the object names.
+
+        With `name` and `subresource` it creates what belongs to an existing object: a token, an eviction …
+        """
         body = _encode(resource, obj, subresource)
         home = _namespace(resource, _metadata(body), namespace)
         path = resource.path(namespace=home, name=name, subresource=subresource)
         reply = await self._call("POST", path, params=_managed(field_manager), body=body, timeout=timeout)
-        return self._decode(f"POST {path}", reply, as_type)
-
-    @overload
-    async def replace(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        timeout: float | None = None,
-    ) -> Object: ...
-
-    @overload
-    async def replace(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> T: ...
+        return self._decode(f"POST {path}", reply, self._shape)
 
     async def replace(
         self,
@@ -110,43 +54,14 @@ class Writer(Endpoint):
         obj: Body,
         *,
         namespace: str | None = None,
-        subresource: str | None = None,
         field_manager: str | None = None,
-        as_type: type[Any] = dict,
         timeout: float | None = None,
-    ) -> Any:
-        """The whole object anew. With a resourceVersion in it, only if that is still the stored one (`Conflict`)."""
-        body = _encode(resource, obj, subresource)
-        path = _path(resource, _metadata(body), namespace, subresource)
+    ) -> T:
+        """Writes the whole object. If it has a resourceVersion that is not the stored one, this raises `Conflict`."""
+        body = _encode(resource, obj, None)
+        path = _path(resource, _metadata(body), namespace, None)
         reply = await self._call("PUT", path, params=_managed(field_manager), body=body, timeout=timeout)
-        return self._decode(f"PUT {path}", reply, as_type)
-
-    @overload
-    async def apply(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        field_manager: str,
-        force: bool = True,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        timeout: float | None = None,
-    ) -> Object: ...
-
-    @overload
-    async def apply(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        field_manager: str,
-        force: bool = True,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> T: ...
+        return self._decode(f"PUT {path}", reply, self._shape)
 
     async def apply(
         self,
@@ -157,10 +72,9 @@ class Writer(Endpoint):
         force: bool = True,
         namespace: str | None = None,
         subresource: str | None = None,
-        as_type: type[Any] = dict,
         timeout: float | None = None,
-    ) -> Any:
-        """Server-side apply: the fields in `obj` become `field_manager`'s; those it leaves out since then are removed.
+    ) -> T:
+        """Server-side apply: the fields in `obj` become `field_manager`'s, and fields that it no longer names go.
 
         Without `force`, a field with another owner and another value is a `Conflict`.
         """
@@ -168,57 +82,30 @@ class Writer(Endpoint):
         path = _path(resource, _metadata(body), namespace, subresource)
         params = {"fieldManager": field_manager, "force": "true" if force else "false"}
         reply = await self._call("PATCH", path, params=params, body=body, content_type=_APPLY, timeout=timeout)
-        return self._decode(f"PATCH {path}", reply, as_type)
-
-    @overload
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes,
-        *,
-        patch_type: PatchType = PatchType.MERGE,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        timeout: float | None = None,
-    ) -> Object: ...
-
-    @overload
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes,
-        *,
-        patch_type: PatchType = PatchType.MERGE,
-        namespace: str | None = None,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        as_type: type[T],
-        timeout: float | None = None,
-    ) -> T: ...
+        return self._decode(f"PATCH {path}", reply, self._shape)
 
     async def patch(
         self,
         resource: Resource,
         name: str,
-        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes,
+        patch: Mapping[str, Any],
         *,
-        patch_type: PatchType = PatchType.MERGE,
         namespace: str | None = None,
         subresource: str | None = None,
         field_manager: str | None = None,
-        as_type: type[Any] = dict,
         timeout: float | None = None,
-    ) -> Any:
-        """A change written as a patch: a mapping for MERGE and STRATEGIC, a sequence of operations for JSON."""
-        body = patch if isinstance(patch, bytes) else msgspec.json.encode(patch)
+    ) -> T:
+        """Changes an object by a JSON merge patch: a field that is None in `patch` is removed."""
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
         reply = await self._call(
-            "PATCH", path, params=_managed(field_manager), body=body, content_type=patch_type, timeout=timeout
+            "PATCH",
+            path,
+            params=_managed(field_manager),
+            body=msgspec.json.encode(patch),
+            content_type=_MERGE_PATCH,
+            timeout=timeout,
         )
-        return self._decode(f"PATCH {path}", reply, as_type)
+        return self._decode(f"PATCH {path}", reply, self._shape)
 
     async def delete(
         self,
@@ -227,81 +114,43 @@ class Writer(Endpoint):
         *,
         namespace: str | None = None,
         uid: str | None = None,
-        resource_version: str | None = None,
-        propagation: Propagation | None = None,
-        grace_period: int | None = None,
         missing_ok: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Asks for an object's deletion; finalizers may keep it for longer than this call.
+        """Asks for the deletion of an object; finalizers may keep it for longer than this call.
 
-        `uid` and `resource_version` say which one is meant: another of the same name is a `Conflict`.
+        `uid` is a precondition: an object of the same name and another UID is a `Conflict`.
         """
         path = resource.path(namespace=namespace, name=name)
-        body = _delete_options(propagation, grace_period, uid=uid, resource_version=resource_version)
+        preconditions = _Preconditions(uid) if uid else None
         try:
-            await self._call("DELETE", path, body=body, timeout=timeout)
+            await self._call("DELETE", path, body=msgspec.json.encode(_DeleteOptions(preconditions)), timeout=timeout)
         except NotFound:
             if not missing_ok:
                 raise
 
-    async def delete_collection(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        propagation: Propagation | None = None,
-        grace_period: int | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Asks for the deletion of everything that matches; without selectors, of everything."""
-        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        await self._call(
-            "DELETE",
-            resource.path(namespace=namespace),
-            params={name: value for name, value in selectors.items() if value is not None},
-            body=_delete_options(propagation, grace_period),
-            timeout=timeout,
-        )
+
+class _Preconditions(msgspec.Struct):
+    uid: str
 
 
-class _Preconditions(msgspec.Struct, rename="camel", omit_defaults=True):
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
-    propagation_policy: Propagation | None = None
-    grace_period_seconds: int | None = None
+class _DeleteOptions(msgspec.Struct, omit_defaults=True):
     preconditions: _Preconditions | None = None
-
-
-def _delete_options(
-    propagation: Propagation | None,
-    grace_period: int | None,
-    *,
-    uid: str | None = None,
-    resource_version: str | None = None,
-) -> bytes:
-    preconditions = _Preconditions(uid, resource_version) if uid or resource_version else None
-    return msgspec.json.encode(_DeleteOptions(propagation, grace_period, preconditions))
 
 
 def _encode(resource: Resource, obj: Body, subresource: str | None) -> bytes:
     if isinstance(obj, bytes):
         return obj
-    # What other subresources take is of a kind of its own, a Scale or a TokenRequest.
+    # Other subresources take an object of a kind of their own, such as a TokenRequest.
     if isinstance(obj, Mapping) and subresource in {None, "status"}:
-        # Items of a list come without the two.
+        # The items of a list come without apiVersion and kind.
         obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
     return msgspec.json.encode(obj)
 
 
 def _metadata(body: bytes) -> Metadata:
     try:
-        return decode(body, Described).metadata
+        return decode(body, PartialObjectMetadata).metadata
     except msgspec.DecodeError as error:
         raise ValueError(f"not a Kubernetes object: {error}") from error
 

@@ -1,7 +1,7 @@
-"""Memory between requests, of a process that answers with megabytes at a time.
+"""Settings of malloc for a process whose replies have megabytes.
 
-By itself the C library gives what was freed back to the system, and every large reply pays for its pages anew: a third
-of what a list costs. So some of it is kept.
+By default the C library returns freed memory to the system, and every large reply then has to fault its pages in again:
+that is a third of the cost of a list. These settings keep some freed memory in the process.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ _KEPT = 32 << 20
 
 
 def keep_freed_memory() -> None:
-    """At most `_KEPT` bytes of it. Another C library has no such setting, and goes on as it does."""
+    """Keep up to `_KEPT` bytes of freed memory. A C library without `mallopt` keeps its default."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_TRIM_THRESHOLD, _KEPT)

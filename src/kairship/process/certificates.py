@@ -1,7 +1,7 @@
-"""The certificate of the server, renewed while it runs.
+"""The certificate of a server, reloaded while the server runs.
 
-Both files are looked at every few seconds, and at once when asked (SIGHUP). A pair that does not fit together, or is
-only half written, is not taken: the last good one stays. Connections that exist keep theirs.
+The certificate and key files are checked every few seconds, and at once on SIGHUP. A pair that does not match, or that
+is only half written, is ignored and the last good pair stays in use. Existing connections keep their certificate.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ import grpc
 import msgspec
 import structlog
 
-from kairship.process.starting import StartError
+from kairship.process.start_error import StartError
 
-LOOK_AGAIN = 5.0
-_ASKED_FOR = "name_asked_for"
+CHECK_INTERVAL = 5.0
+_SERVER_NAME = "requested_server_name"
 
 log = structlog.get_logger(__name__)
 
 
 class CertificateFiles(msgspec.Struct, frozen=True):
     certificate: Path
-    """In PEM, followed by those of the authorities in between."""
+    """A PEM file with the certificate, followed by the intermediate certificates."""
     key: Path
 
 
@@ -39,43 +39,45 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 class ServerCertificate:
-    """Raises `CertificateError` when it is made of files that cannot be used."""
+    """The current certificate and key, for TLS servers of asyncio and of gRPC."""
 
     def __init__(self, files: CertificateFiles) -> None:
+        """Raises `CertificateError` if the files cannot be used."""
         self._files = files
         self._pair = _load(files)
-        self._asked = asyncio.Event()
-        # Never used itself: each handshake is given the context of the pair that is good at that moment.
+        self._check_requested = asyncio.Event()
+        # Its own certificate is never used: at each handshake the SNI callback switches to the current pair's context.
         self.context = _context()
-        self.context.sni_callback = self._choose
+        self.context.sni_callback = self._use_current_pair
 
     def grpc_credentials(self) -> grpc.ServerCredentials:
         given = self._pair
 
         def renewed() -> grpc.ServerCertificateConfiguration | None:
-            """Asked by threads of gRPC at each handshake. Making them anew costs, so only what has changed is given."""
+            """Called by gRPC's threads at each handshake. Returns None if nothing changed: a new one is expensive."""
             nonlocal given
             if self._pair is given:
                 return None
             given = self._pair
             return given.for_grpc
 
-        # None for "as before" is gRPC's own word; its stubs do not know it.
+        # gRPC takes None for "unchanged"; its type stubs do not know that.
         return grpc.dynamic_ssl_server_credentials(given.for_grpc, renewed, False)  # type: ignore[arg-type]
 
-    def look_now(self) -> None:
-        self._asked.set()
+    def check_now(self) -> None:
+        """Check the files now instead of after `CHECK_INTERVAL`."""
+        self._check_requested.set()
 
     async def follow(self) -> None:
-        """Take over renewed files until cancelled."""
+        """Load renewed files until the task is cancelled."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_AGAIN):
-                    await self._asked.wait()
-            self._asked.clear()
-            self._renew()
+                async with asyncio.timeout(CHECK_INTERVAL):
+                    await self._check_requested.wait()
+            self._check_requested.clear()
+            self._reload()
 
-    def _renew(self) -> None:
+    def _reload(self) -> None:
         try:
             if _version(self._files) == self._pair.version:
                 return
@@ -85,15 +87,15 @@ class ServerCertificate:
         else:
             log.info("certificate renewed", certificate=os.fspath(self._files.certificate))
 
-    def _choose(self, connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
+    def _use_current_pair(self, connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._pair.context
-        setattr(connection, _ASKED_FOR, name)
+        setattr(connection, _SERVER_NAME, name)
 
 
-def name_asked_for(transport: asyncio.BaseTransport | None) -> str:
-    """By which name the client asked for this server in TLS; empty if it said none. The server side forgets it."""
+def requested_server_name(transport: asyncio.BaseTransport | None) -> str:
+    """The server name (SNI) that the client sent; empty if it sent none. Python's TLS server does not keep it."""
     connection = transport.get_extra_info("ssl_object") if transport is not None else None
-    return getattr(connection, _ASKED_FOR, None) or ""
+    return getattr(connection, _SERVER_NAME, None) or ""
 
 
 def _load(files: CertificateFiles) -> _Pair:
@@ -120,7 +122,7 @@ def _context() -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Without it, OpenSSL would ask on the terminal and wait."""
+    """Refuses an encrypted key. Without this callback OpenSSL would ask for the password on the terminal and wait."""
     raise ValueError("the key is encrypted")
 
 

@@ -1,4 +1,4 @@
-"""Logs as one JSON object per line on stderr."""
+"""Logs on stderr, as one JSON object per line."""
 
 import datetime as dt
 import logging
@@ -21,10 +21,11 @@ def log_as_json() -> None:
 
 
 class Logger(structlog.BoundLoggerBase):
-    """One step from a call to its line: every request has one, and a chain of processors takes longer than the rest."""
+    """Writes each call as a line in one step. Every request logs a line, and structlog's chain of processors would
+    take longer than the rest of the call."""
 
     def debug(self, event: str, **fields: Any) -> None:
-        """Not written."""
+        """Writes nothing: debug events are dropped."""
 
     def info(self, event: str, **fields: Any) -> None:
         self._write("info", event, fields)
@@ -36,7 +37,7 @@ class Logger(structlog.BoundLoggerBase):
         self._write("error", event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:
-        """In the handler of one."""
+        """Logs the exception that is being handled; call it in an `except` block."""
         self._write("error", event, structlog.processors.format_exc_info(None, "error", {**fields, "exc_info": True}))
 
     def _write(self, level: str, event: str, fields: Mapping[str, Any]) -> None:
@@ -45,7 +46,8 @@ class Logger(structlog.BoundLoggerBase):
 
 
 class _Handler(logging.Handler):
-    """What libraries have to say, in the same form. Of an exception only its type: its text may quote a request."""
+    """Writes the log records of libraries in the same form, with the type of an exception but not its text, which may
+    quote a request."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None

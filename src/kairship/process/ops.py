@@ -1,6 +1,7 @@
-"""What a process says of itself over HTTP: `/healthz`, `/readyz` and `/metrics`.
+"""Health, readiness and metrics of a process over HTTP: `/healthz`, `/readyz` and `/metrics`.
 
-A worker says it on a unix socket to the process that started it, which says it to the world for all of them.
+A worker serves them on a unix socket to the process that started it, and that process serves them on a port for all of
+its workers.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +14,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 _SHUTDOWN = 2.0
 
 
-class Ops:
+class OpsServer:
+    """Serves `/healthz`, `/readyz` and `/metrics`. `ready` returns whether the process is ready, and a text."""
+
     def __init__(
         self, *, ready: Callable[[], Awaitable[tuple[bool, str]]], metrics: Callable[[], Awaitable[bytes]]
     ) -> None:
@@ -22,7 +25,7 @@ class Ops:
 
     @asynccontextmanager
     async def serving(self, where: Path | tuple[str, int]) -> AsyncIterator[int]:
-        """On a unix socket, or at an address, whose port is returned."""
+        """Serve on a unix socket, or on a host and port, inside the `with`. Yields the port, or 0 for a socket."""
         app = web.Application()
         app.add_routes(
             [
@@ -47,8 +50,8 @@ class Ops:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        ready, said = await self._ready()
-        return web.Response(status=200 if ready else 503, text=f"{said}\n")
+        ready, text = await self._ready()
+        return web.Response(status=200 if ready else 503, text=f"{text}\n")
 
     async def _serve_metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=await self._metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,8 +1,8 @@
-"""Whether a disk is in trouble, as those notice who use it on the event loop.
+"""Detects a slow disk, for code that reads or writes files on the event loop.
 
-What is over sooner than a thread would have begun with it runs on the loop itself. One that took long because it waited
-shows that the disk is in trouble, and for a while everything is left to threads. One that took long because the
-processor was busy with others would take longer still in a thread.
+A file operation that is shorter than the hand-over to a thread runs on the event loop itself. An operation that took
+long because it waited shows that the disk is slow, and for a while all operations are then left to threads. An
+operation that took long because the CPU was busy does not count: it would take even longer in a thread.
 """
 
 import resource
@@ -15,16 +15,16 @@ _PAUSE = 2.0
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
-def waits() -> int:
-    """How often this thread has waited so far: for this thread where the system tells, otherwise for the process.
+def voluntary_switches() -> int:
+    """How often this thread has waited so far; where the system does not count per thread, how often the process has.
 
-    What writes into the memory of the system does not wait, unless more is there than the disk takes.
+    A write into the page cache does not wait, unless the cache holds more than the disk can take.
     """
     return resource.getrusage(_THIS_THREAD).ru_nvcsw
 
 
-def disk_reads() -> int:
-    """How often it has asked the disk so far."""
+def block_reads() -> int:
+    """How often this thread has read from the disk so far, page faults included."""
     used = resource.getrusage(_THIS_THREAD)
     return used.ru_inblock + used.ru_majflt
 
@@ -35,11 +35,13 @@ class Begun(NamedTuple):
 
 
 class SlowDisk:
+    """Tells whether the disk is slow at present. Not safe for several threads."""
+
     def __init__(
         self, used: Callable[[], int], *, closely: bool = False, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        """`used` counts something that goes up when a disk is waited for. `closely` if other things count as well: then
-        it is looked at before each use, and not only after those that took long."""
+        """`used` is a counter that rises when the thread waits for the disk. Set `closely` if other things raise it as
+        well: the counter is then read before each operation, and not only after those that took long."""
         self._count = used
         self._closely = closely
         self._clock = clock
@@ -47,17 +49,18 @@ class SlowDisk:
         self._not_before = 0.0
 
     @property
-    def in_trouble(self) -> bool:
+    def is_slow(self) -> bool:
         return self._clock() < self._not_before
 
     def begin(self) -> Begun:
-        """Before something that uses it, on the event loop; `end` comes after."""
+        """Call this before a file operation on the event loop, and `end` after it."""
         return Begun(self._clock(), self._count() if self._closely else self._used)
 
     def end(self, begun: Begun) -> None:
         now = self._clock()
         if now - begun.at > _SLOW:
-            # Without a close look it is a wait since the last slow one: at most a pause too many comes of that.
+            # Without `closely` the wait may have been in any operation since the last slow one. At worst that causes
+            # one pause too many.
             self._used = self._count()
             if self._used != begun.used:
                 self._not_before = now + _PAUSE

@@ -1,45 +1,55 @@
-"""The runtime of every controller: what watches, queues, retries and leads in Kairship does it here.
+"""The runtime of all controllers, after client-go and controller-runtime. This module is its public face.
 
-    Reflector    a local picture of a collection, fed by `follow`: a list, its changes, and over again when needed
-    WorkQueue    keys to look at, each once, each group in its turn, failures later and later
-    Controller   a name, what wakes it, and `reconcile(context, key)`; `Manager` runs many side by side
-    Elector      one of several processes leads, for a `LeaderTerm`; `FencedBy` keeps the others' hands still
+    cache           `Reflector` keeps a `Store` of the objects of a collection by `list_and_watch`; an `Indexer` finds
+                    objects by a value in them. Objects are kept in a declared shape, never as a whole
+    workqueue       `WorkQueue` holds the keys to reconcile: each key once, groups in turn, failures with `Backoff`
+    controller      `Controller`: its watches and other sources, and `reconcile(context, key)`, which returns a `Result`
+    runner          runs one controller with its queue and its workers
+    manager         `Manager` runs controllers and their reflectors side by side and restarts what crashes
+    field_owner     `FieldOwner`: server-side apply and finalizers in the name of one controller
+    status          `StatusWriter`: sets conditions and fields of a status and writes what has changed
+    events          `EventRecorder`: the Kubernetes Events that people see in `kubectl describe`
+    leaderelection  `Elector` lets one of several processes lead for a `LeaderTerm`
+    interception    `InterceptedClient`; its interceptor `FencedBy` refuses writes after the end of a term
+    clock           `Clock`: where all time comes from, so that tests can control it
+    metrics         `Metrics`, under the names that client-go and controller-runtime use
 
-Everything runs in one event loop but the renewal of the lease, which has a thread of its own. Time comes from a
-`Clock`, calls go through a client that can be intercepted; `testing` has a clock and faults for tests.
+Everything runs in one event loop, except the renewal of the lease, which has a thread of its own.
 """
 
-from kairship.reconcile.backoff import Backoff, jittered
-from kairship.reconcile.clock import Clock, SystemClock
-from kairship.reconcile.controller import Context, Controller, Reconcile, Watch, own_key
-from kairship.reconcile.elector import Elector
-from kairship.reconcile.events import EventRecorder, ObjectReference, Recorder
-from kairship.reconcile.following import (
+from kairship.reconcile.cache.indexer import Indexer
+from kairship.reconcile.cache.list_watch import (
     Bookmark,
     Changed,
     Interrupted,
     ListBegan,
     Listed,
     ListEnded,
-    Pace,
+    ListWatchOptions,
     Selection,
     Step,
-    follow,
+    list_and_watch,
 )
-from kairship.reconcile.grouping import Grouping
+from kairship.reconcile.cache.reflector import Change, Reflector
+from kairship.reconcile.cache.shapes import HasMetadata, Metadata, MetadataOnly, OwnerReference
+from kairship.reconcile.cache.store import ObjectName, Store
+from kairship.reconcile.clock import Clock, SystemClock
+from kairship.reconcile.controller import Context, Controller, Enqueue, Notifications, Reconcile, Source, Watch, own_key
+from kairship.reconcile.custom_resources import resource_of
+from kairship.reconcile.events import EventRecorder, ObjectReference, Recorder
+from kairship.reconcile.field_owner import FieldOwner
 from kairship.reconcile.interception import Call, FencedBy, InterceptedClient, Interceptor
-from kairship.reconcile.keeper import LeaseName
 from kairship.reconcile.key import Key
-from kairship.reconcile.lease import Timing
+from kairship.reconcile.leaderelection.elector import Elector
+from kairship.reconcile.leaderelection.leader_term import LeaderTerm, TermEnded
+from kairship.reconcile.leaderelection.lease import LeaseTiming
+from kairship.reconcile.leaderelection.lease_lock import LeaseName
 from kairship.reconcile.manager import Manager, Problem
 from kairship.reconcile.metrics import Metrics
-from kairship.reconcile.own_kinds import resource_of
-from kairship.reconcile.ownership import FieldOwner
-from kairship.reconcile.queue import RetryPolicy, WorkQueue
-from kairship.reconcile.reflector import Change, Reflector
 from kairship.reconcile.results import (
     DONE,
     REQUEUE,
+    STALE,
     Done,
     ReconcileError,
     Requeue,
@@ -48,13 +58,14 @@ from kairship.reconcile.results import (
     RetryAfter,
     TerminalError,
 )
-from kairship.reconcile.shapes import Metadata, MetadataOnly, OwnerReference, Shaped
-from kairship.reconcile.store import ObjectName, Store
-from kairship.reconcile.term import LeaderTerm, TermEnded
+from kairship.reconcile.status import StatusWriter, sorted_conditions
+from kairship.reconcile.workqueue.backoff import Backoff, jittered
+from kairship.reconcile.workqueue.queue import RetryPolicy, WorkQueue
 
 __all__ = [
     "DONE",
     "REQUEUE",
+    "STALE",
     "Backoff",
     "Bookmark",
     "Call",
@@ -65,27 +76,31 @@ __all__ = [
     "Controller",
     "Done",
     "Elector",
+    "Enqueue",
     "EventRecorder",
     "FencedBy",
     "FieldOwner",
-    "Grouping",
+    "HasMetadata",
+    "Indexer",
     "InterceptedClient",
     "Interceptor",
     "Interrupted",
     "Key",
     "LeaderTerm",
     "LeaseName",
+    "LeaseTiming",
     "ListBegan",
     "ListEnded",
+    "ListWatchOptions",
     "Listed",
     "Manager",
     "Metadata",
     "MetadataOnly",
     "Metrics",
+    "Notifications",
     "ObjectName",
     "ObjectReference",
     "OwnerReference",
-    "Pace",
     "Problem",
     "Reconcile",
     "ReconcileError",
@@ -97,17 +112,18 @@ __all__ = [
     "RetryPolicy",
     "RetryableError",
     "Selection",
-    "Shaped",
+    "Source",
+    "StatusWriter",
     "Step",
     "Store",
     "SystemClock",
     "TermEnded",
     "TerminalError",
-    "Timing",
     "Watch",
     "WorkQueue",
-    "follow",
     "jittered",
+    "list_and_watch",
     "own_key",
     "resource_of",
+    "sorted_conditions",
 ]

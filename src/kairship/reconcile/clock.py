@@ -1,7 +1,7 @@
-"""Time as everything in this package sees it, so that tests can hold it in their hands.
+"""The clock from which everything in this package takes its time, so that tests can control it.
 
-`now` counts seconds from an arbitrary point, never goes back, and goes on while the machine sleeps: a laptop whose lid
-was closed for a minute has aged a minute, or a lease would look fresh that has long been somebody else's.
+`now` counts seconds from an arbitrary point, never goes back, and continues while the machine is suspended: otherwise a
+lease would look fresh after a suspension although another process has long taken it.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-# Linux stops CLOCK_MONOTONIC while suspended; other systems keep it going and have no other name for it.
+# Linux stops CLOCK_MONOTONIC during a suspension; on other systems it continues, and there is no CLOCK_BOOTTIME.
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -20,10 +20,10 @@ class Timer(Protocol):
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds; only differences mean something."""
+        """Returns seconds; only differences between them have a meaning."""
 
     def wall(self) -> datetime:
-        """The time of day in UTC, for records that people and other programs read. Never used to decide."""
+        """Returns the time in UTC, for records that people and other programs read."""
 
     async def sleep(self, seconds: float) -> None: ...
 
@@ -31,7 +31,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The real one. `now` and `wall` work in any thread, the rest in a running event loop."""
+    """The clock of the machine. `now` and `wall` work in any thread, the rest in a running event loop."""
 
     def now(self) -> float:
         return time.clock_gettime(_SINCE_BOOT)

@@ -1,73 +1,106 @@
-"""What a controller is: a name, what wakes it, and a coroutine that looks at one key and sets things right.
+"""The declaration of a controller: its name, the sources of its keys, and the coroutine that reconciles one key.
 
-`reconcile` is level-triggered: it is told which key, never what happened. It reads the state, compares it with what
-should be and changes what differs; called once more, or once too often, it does nothing. It does not sleep: to wait is
-to return `RetryAfter`.
+`reconcile` is level-triggered: it gets a key, never an event. It reads the state, compares it with the desired state
+and changes what differs; when nothing differs it does nothing. It does not sleep: a reconcile that has to wait returns
+`RetryAfter`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from kairship.kube import Client
+from kairship.reconcile.cache.reflector import Change, Reflector
+from kairship.reconcile.cache.shapes import HasMetadata
 from kairship.reconcile.clock import Clock
 from kairship.reconcile.events import Recorder
+from kairship.reconcile.field_owner import FieldOwner
 from kairship.reconcile.key import Key
-from kairship.reconcile.ownership import FieldOwner
-from kairship.reconcile.queue import RetryPolicy
-from kairship.reconcile.reflector import Change, Reflector
+from kairship.reconcile.leaderelection.leader_term import LeaderTerm
 from kairship.reconcile.results import Result
-from kairship.reconcile.shapes import Shaped
-from kairship.reconcile.term import LeaderTerm
+from kairship.reconcile.workqueue.queue import RetryPolicy
 
-T = TypeVar("T", bound=Shaped)
+T = TypeVar("T", bound=HasMetadata)
+N = TypeVar("N")
 
 
 @dataclass(frozen=True)
 class Context:
-    """What one reconcile works with."""
+    """What a reconcile works with."""
 
     client: Client
     owner: FieldOwner
-    """For writes: the fields of this controller."""
+    """Writes the fields that this controller owns."""
     events: Recorder
     log: FilteringBoundLogger
-    """Knows the controller, the key and this reconcile."""
+    """A log bound to the controller, the key and this reconcile."""
     clock: Clock
     term: LeaderTerm | None
-    """For calls that carry it. The client is fenced by it already. None where nobody is elected."""
+    """For calls to servers other than the API server of `client`, which is fenced by the term already. None without
+    leader election."""
 
 
 Reconcile = Callable[[Context, Key], Awaitable[Result]]
 
 
+Enqueue = Callable[[Key], None]
+"""Adds a key to the work queue of a controller. Returns at once."""
+
+
+class Source(Protocol):
+    """Enqueues the keys that a controller has to reconcile."""
+
+    def subscribe(self, enqueue: Enqueue) -> Callable[[], None]:
+        """Calls `enqueue` from now on. Returns a function that ends the subscription."""
+
+
 @dataclass(frozen=True)
 class Watch(Generic[T]):
-    """Changes in a collection, and the keys that each of its objects is a reason to look at."""
+    """The source for a collection of the API server: `keys` maps each object to the keys that it affects."""
 
     reflector: Reflector[T]
     keys: Callable[[T], Iterable[Key]]
 
-    def subscribe(self, add: Callable[[Key], None]) -> Callable[[], None]:
-        return self.reflector.subscribe(lambda change: self._add_all(change, add))
+    def subscribe(self, enqueue: Enqueue) -> Callable[[], None]:
+        return self.reflector.subscribe(lambda change: self._enqueue_all(change, enqueue))
 
-    def _add_all(self, change: Change[T], add: Callable[[Key], None]) -> None:
-        # What the object was counts too: whoever it belonged to before must hear that it does no longer.
+    def _enqueue_all(self, change: Change[T], enqueue: Enqueue) -> None:
+        # The old object counts too: the key that it belonged to before must be reconciled without it.
         for obj in (change.old, change.new):
             for key in self.keys(obj) if obj is not None else ():
-                add(key)
+                enqueue(key)
+
+
+@dataclass(frozen=True)
+class Notifications(Generic[N]):
+    """The source for anything that calls its subscribers, such as the health of connections: `keys` maps each
+    notification to the keys that it affects."""
+
+    subscribe_to: Callable[[Callable[[N], None]], Callable[[], None]]
+    """Registers a subscriber and returns a function that removes it."""
+    keys: Callable[[N], Iterable[Key]]
+
+    def subscribe(self, enqueue: Enqueue) -> Callable[[], None]:
+        def notified(notification: N) -> None:
+            for key in self.keys(notification):
+                enqueue(key)
+
+        return self.subscribe_to(notified)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controller:
     name: str
     watches: Sequence[Watch[Any]]
+    """The collections that must be cached before the first reconcile."""
+    sources: Sequence[Source] = ()
+    """What else enqueues keys."""
     reconcile: Reconcile
     workers: int = 1
     timeout: float = 600.0
-    """For one reconcile, so that a call that never returns does not keep its key for ever."""
+    """The timeout of one reconcile in seconds, so that a call that never returns does not block its key for ever."""
     retries: RetryPolicy | None = None
 
     @property
@@ -75,6 +108,6 @@ class Controller:
         return f"kairship-{self.name}"
 
 
-def own_key(obj: Shaped) -> Iterable[Key]:
-    """The key of the object itself, in a group of its own: for the kinds that stand for an instance."""
+def own_key(obj: HasMetadata) -> Iterable[Key]:
+    """The key of the object itself, in a group of its own."""
     return (Key(obj.metadata.name, namespace=obj.metadata.namespace, group=obj.metadata.name),)

@@ -1,8 +1,8 @@
-"""Events that people see in `kubectl describe`: what a controller did, and why it could not.
+"""Kubernetes Events, which people see in `kubectl describe`: what a controller did, and why it could not.
 
-Recording never waits and never fails: an event is put into a bounded line, and `run`, one task per process, sends it.
-What does not fit or cannot be sent is counted and dropped; an event is a courtesy, state is in the object's status.
-The same event again within ten minutes counts up the first one instead of adding another.
+Recording never waits and never fails: an event is put into a bounded queue, and `run`, one task per process, sends it.
+An event that does not fit or cannot be sent is counted and dropped, because nothing depends on events: the state is in
+the object's status. The same event within ten minutes increases the count of the first one instead of creating another.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ import msgspec
 import structlog
 
 from kairship.kube import Client, KubeError, NotFound, Resource, kinds
+from kairship.reconcile.cache.shapes import HasMetadata
 from kairship.reconcile.clock import Clock
+from kairship.reconcile.leaderelection.leader_term import TermEnded
 from kairship.reconcile.metrics import Metrics
-from kairship.reconcile.shapes import Shaped
-from kairship.reconcile.term import TermEnded
 
 EventType = Literal["Normal", "Warning"]
 
-_LINE = 1000
+_QUEUED = 1000
 _REMEMBERED = 4096
 _SAME_WITHIN = 600.0
-_MESSAGE = 1024  # the API refuses longer ones
+_MESSAGE = 1024  # the API server rejects longer messages
 _TIMEOUT = 10.0
 
 log = structlog.get_logger(__name__)
@@ -41,7 +41,7 @@ class ObjectReference(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
 
     @classmethod
-    def to(cls, resource: Resource, obj: Shaped) -> "ObjectReference":
+    def to(cls, resource: Resource, obj: HasMetadata) -> "ObjectReference":
         meta = obj.metadata
         return cls(resource.api_version, resource.kind, meta.name, meta.namespace, meta.uid)
 
@@ -62,16 +62,16 @@ class _Sent(msgspec.Struct):
 
 class EventRecorder:
     def __init__(self, client: Client, *, clock: Clock, metrics: Metrics, instance: str) -> None:
-        """`instance` names this process among those of the same kind."""
+        """`instance` is the name of this process among its replicas."""
         self.name = "events"
         self.problem: str | None = None
         self._client = client
         self._clock = clock
         self._dropped = metrics.events_dropped
         self._instance = instance
-        self._line: deque[_Event] = deque()
+        self._queue: deque[_Event] = deque()
         self._sent: OrderedDict[_Event, _Sent] = OrderedDict()
-        self._news = asyncio.Event()
+        self._added = asyncio.Event()
 
     def of(self, component: str) -> "Recorder":
         return Recorder(lambda *event: self._record(_Event(component, *event)))
@@ -79,22 +79,22 @@ class EventRecorder:
     async def run(self) -> None:
         self.problem = None
         while True:
-            self._news.clear()
-            while self._line:
-                event = self._line.popleft()
+            self._added.clear()
+            while self._queue:
+                event = self._queue.popleft()
                 try:
                     await self._send(event)
                 except (KubeError, TermEnded) as error:
                     self._dropped.inc()
                     log.info("event not recorded", about=str(event.about), reason=event.reason, error=str(error))
-            await self._news.wait()
+            await self._added.wait()
 
     def _record(self, event: _Event) -> None:
-        if len(self._line) >= _LINE:
+        if len(self._queue) >= _QUEUED:
             self._dropped.inc()
             return
-        self._line.append(event)
-        self._news.set()
+        self._queue.append(event)
+        self._added.set()
 
     async def _send(self, event: _Event) -> None:
         now = self._clock.now()
@@ -118,7 +118,7 @@ class EventRecorder:
                 kinds.EVENTS, sent.name, patch, namespace=_namespace(event.about), timeout=_TIMEOUT
             )
         except NotFound:
-            return False  # events live for an hour, unless somebody cleans up earlier
+            return False  # the API server removes events after an hour
         sent.count += 1
         return True
 
@@ -149,13 +149,13 @@ class Recorder:
         self._record = record
 
     def normal(self, about: ObjectReference, reason: str, message: str) -> None:
-        """Something was done. `reason` is one CamelCase word that programs may rely on."""
+        """Records that something was done. `reason` is one CamelCase word that programs may rely on."""
         self._record(about, "Normal", reason, message[:_MESSAGE])
 
     def warning(self, about: ObjectReference, reason: str, message: str) -> None:
-        """Something could not be done."""
+        """Records that something could not be done."""
         self._record(about, "Warning", reason, message[:_MESSAGE])
 
 
 def _namespace(about: ObjectReference) -> str:
-    return about.namespace or "default"  # where Kubernetes keeps the events of cluster-scoped objects
+    return about.namespace or "default"  # Kubernetes keeps the events of cluster-scoped objects there

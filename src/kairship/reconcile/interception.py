@@ -1,7 +1,7 @@
 """A client whose every call passes through interceptors: the fence of a leader, or faults that a test injects.
 
-An interceptor is handed the call and the way to carry it out, and decides: before, after, not at all, twice. It is
-given plain calls and the opening of streams alike. The first of several is the outermost.
+An interceptor gets the call and a function that makes it, and decides whether, when and how often it is made. It gets
+plain calls and the opening of streams alike. The first of several interceptors is the outermost.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from kairship.kube import Client, Connection, Exchanges, Impersonation, RawResponse, Stream, TokenSource
-from kairship.reconcile.term import LeaderTerm, TermEnded
+from kairship.kube import Client, Connection, RawResponse, RoundTripper, Stream, TokenSource
+from kairship.reconcile.leaderelection.leader_term import LeaderTerm, TermEnded
 
 R = TypeVar("R")
 
 Proceed = Callable[[], Awaitable[R]]
 
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def mutating(self) -> bool:
-        return self.method not in _READING
+        return self.method not in _SAFE_METHODS
 
 
 class Interceptor(Protocol):
@@ -38,7 +38,7 @@ class Interceptor(Protocol):
 
 
 class InterceptedClient(Client):
-    """A `Client` with interceptors around it. What `impersonating` returns has the same ones."""
+    """A `Client` with interceptors. The client that `impersonating` returns has the same ones."""
 
     def __init__(
         self,
@@ -47,21 +47,19 @@ class InterceptedClient(Client):
         interceptors: Sequence[Interceptor],
         timeout: float = 30.0,
         user_agent: str = "kairship",
-        impersonate: Impersonation | None = None,
         token: TokenSource | None = None,
     ) -> None:
         super().__init__(
             connection,
             timeout=timeout,
             user_agent=user_agent,
-            impersonate=impersonate,
             token=token,
-            around=lambda transport: _InterceptedTransport(transport, tuple(interceptors)),
+            wrap_transport=lambda transport: _InterceptedTransport(transport, tuple(interceptors)),
         )
 
 
 class _InterceptedTransport:
-    def __init__(self, transport: Exchanges, interceptors: tuple[Interceptor, ...]) -> None:
+    def __init__(self, transport: RoundTripper, interceptors: tuple[Interceptor, ...]) -> None:
         self._transport = transport
         self._interceptors = interceptors
 
@@ -88,15 +86,15 @@ class _InterceptedTransport:
 
 
 def _fresh(details: dict[str, Any]) -> dict[str, Any]:
-    """For each time that a call is made: sending may add to its headers."""
+    """Copies the headers for each time that a call is made: sending may add to them."""
     return {**details, "headers": details["headers"].copy()}
 
 
 class FencedBy:
-    """Lets a change through only while the term lasts, and gives up waiting for its reply when the term ends.
+    """Lets a mutating call through only while the term lasts, and gives up waiting for its reply when the term ends.
 
-    So a change that had to wait, for a connection or because the process was stopped, is not made under a successor.
-    What had been sent by then was in flight: that much no client can take back.
+    So a call that had to wait, for a connection or because the process was suspended, is not made while a successor
+    leads. A request that had been sent by then cannot be taken back.
     """
 
     def __init__(self, term: LeaderTerm) -> None:
@@ -110,7 +108,7 @@ class FencedBy:
         try:
             while not running.done():
                 await asyncio.wait((running,), timeout=self._term.remaining())
-                # A renewal meanwhile has moved the end on: then the call may take longer than was left at first.
+                # A renewal may have extended the term meanwhile: then the call may take longer than was left at first.
                 if not running.done() and not self._term.valid:
                     raise TermEnded(
                         f"term {self._term.number} of {self._term.scope} ended during {call.method} {call.path}"

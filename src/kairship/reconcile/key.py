@@ -1,13 +1,13 @@
-"""What a controller is asked to look at."""
+"""The key of a work queue."""
 
 import msgspec
 
 
 class Key(msgspec.Struct, frozen=True, order=True):
-    """One thing to reconcile: a name, and where it lives.
+    """The name and namespace of what is to be reconciled.
 
-    `group` is whose turn it takes: keys of one group (most often an instance) wait for each other, not for those of
-    other groups.
+    The queue serves groups in turn: keys of one group, most often an instance, wait for each other and not for the keys
+    of other groups.
     """
 
     name: str

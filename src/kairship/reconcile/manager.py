@@ -1,8 +1,8 @@
-"""Running controllers side by side, none of which takes another down.
+"""The manager runs controllers side by side, so that none of them takes another down.
 
-One task for each reflector, each controller and the events. A part that crashes is restarted with backoff and says so:
-in the log, in `reconcile_restarts_total` and in `problems`. `run` ends by cancellation only: first the controllers,
-which may finish what they are at, then what they rely on.
+Each reflector, each controller and the event recorder has a task. One that crashes is restarted with backoff, which
+shows in the log, in `reconcile_restarts_total` and in `problems`. `run` ends only by cancellation: first the
+controllers end, which may finish the reconciles that have begun, then the reflectors and the event recorder.
 """
 
 import asyncio
@@ -14,15 +14,16 @@ import msgspec
 import structlog
 
 from kairship.kube import Client
-from kairship.reconcile.backoff import Backoff
+from kairship.process.cancellation import run_in_task
+from kairship.reconcile.cache.reflector import Reflector
 from kairship.reconcile.clock import Clock
 from kairship.reconcile.controller import Controller
 from kairship.reconcile.events import EventRecorder
 from kairship.reconcile.key import Key
+from kairship.reconcile.leaderelection.leader_term import LeaderTerm
 from kairship.reconcile.metrics import Metrics
-from kairship.reconcile.reflector import Reflector
 from kairship.reconcile.runner import ControllerRunner
-from kairship.reconcile.term import LeaderTerm
+from kairship.reconcile.workqueue.backoff import Backoff
 
 RESTART = Backoff(1.0, 60.0)
 STEADY_AFTER = 120.0
@@ -31,14 +32,14 @@ log = structlog.get_logger(__name__)
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that keeps a part from its work, in words."""
+    """What keeps a controller or a reflector from its work."""
 
-    part: str
+    component: str
     message: str
 
 
-class Part(Protocol):
-    """Something that runs for ever, and says what keeps it from doing so."""
+class Runnable(Protocol):
+    """Anything that the manager keeps running. `problem` says why it does not run at present."""
 
     problem: str | None
 
@@ -58,7 +59,7 @@ class Manager:
         metrics: Metrics,
         term: LeaderTerm | None = None,
     ) -> None:
-        """With a `term`, `client` is one that is fenced by it (`FencedBy`)."""
+        """With a `term`, `client` must be fenced by it (`FencedBy`)."""
         self._clock = clock
         self._metrics = metrics
         self._recorder = EventRecorder(client, clock=clock, metrics=metrics, instance=socket.gethostname())
@@ -69,47 +70,47 @@ class Manager:
             for controller in controllers
         }
         if len(self._runners) < len(controllers):
-            raise ValueError("two controllers have the same name, and with it the same queue and the same fields")
-        # Controllers that watch the same collection in the same shape share its reflector: it runs once.
+            raise ValueError("two controllers have the same name, and so the same queue and field manager")
+        # Controllers can share a reflector, which runs once.
         self._reflectors: list[Reflector[Any]] = list(
             {id(watch.reflector): watch.reflector for each in controllers for watch in each.watches}.values()
         )
 
     def healthy(self) -> bool:
-        """For /readyz: every controller runs, and every cache has been filled."""
+        """Whether every controller runs and every cache is synced. /readyz reports this."""
         return not any(runner.problem or not runner.synced for runner in self._runners.values())
 
     def problems(self) -> list[Problem]:
-        """What a person should know: parts that are down, caches not yet filled, and those that may be stale."""
+        """The controllers that do not run, the caches that are not synced yet, and those that may be stale."""
         found = [Problem(name, runner.problem) for name, runner in self._runners.items() if runner.problem]
         for name, runner in self._runners.items():
             found += [Problem(name, f"waits for {cache}") for cache in runner.waiting_for()]
         return found + [Problem(each.name, each.problem) for each in self._reflectors if each.problem]
 
     def add(self, controller: str, key: Key) -> None:
-        """Have a controller look at a key, for a reason that is in no watched collection."""
+        """Enqueues a key of a running controller. For reasons that are in none of its sources."""
         self._runners[controller].add(key)
 
     async def run(self) -> None:
-        """Until cancelled."""
-        async with asyncio.TaskGroup() as foundations:
-            foundations.create_task(self._keep_running(self._recorder))
+        """Runs until it is cancelled."""
+        async with asyncio.TaskGroup() as reflectors:
+            reflectors.create_task(self._keep_running(self._recorder))
             for reflector in self._reflectors:
-                foundations.create_task(self._keep_running(reflector))
+                reflectors.create_task(self._keep_running(reflector))
             async with asyncio.TaskGroup() as controllers:
                 for runner in self._runners.values():
                     controllers.create_task(self._keep_running(runner))
 
-    async def _keep_running(self, part: Part) -> None:
+    async def _keep_running(self, runnable: Runnable) -> None:
         failures = 0
         while True:
             begun = self._clock.now()
             try:
-                await part.run()
+                await run_in_task(runnable.run())
             except Exception as error:
                 failures = 1 if self._clock.now() - begun >= STEADY_AFTER else failures + 1
                 pause = RESTART.pause(failures)
-                log.exception("a part crashed and is restarted", part=part.name, pause=round(pause, 1))
-                part.problem = f"crashed: {error!r}"
-                self._metrics.restarts(part.name).inc()
+                log.exception("a component crashed and is restarted", component=runnable.name, pause=round(pause, 1))
+                runnable.problem = f"crashed: {error!r}"
+                self._metrics.restarts(runnable.name).inc()
                 await self._clock.sleep(pause)

@@ -1,6 +1,6 @@
-"""What this package counts, under the names that client-go and controller-runtime made known.
+"""The metrics of this package, under the names that client-go and controller-runtime use.
 
-One `Metrics` belongs to one registry; a process has one. Components ask it for their part by name.
+A process has one `Metrics` for its registry. Queues, controllers and reflectors get their own series from it by name.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-# From a millisecond to a quarter of an hour: a key may wait for nothing, or behind an upgrade.
+# From a millisecond to a quarter of an hour: a key may be served at once, or wait behind an upgrade.
 _BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0, 900.0)
 
 
@@ -40,7 +40,7 @@ class ReflectorMetrics:
 
 class Metrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Without a registry: one of its own, for those who look at nothing."""
+        """Without a registry the metrics go to one that is not exported."""
         at = registry or CollectorRegistry()
         queue = ("name",)
         self._depth = Gauge("workqueue_depth", "Keys that wait", queue, registry=at)

@@ -1,9 +1,9 @@
-"""Running one controller: its queue, its workers, and what becomes of each reconcile.
+"""Runs one controller: its queue, its workers, and what follows from the result of each reconcile.
 
-Workers begin when every cache that the controller watches has been filled once, so that no reconcile takes an object
-for missing that has only not been read yet. Each worker is a task that has one key at a time. What a reconcile raises
-ends that reconcile alone. On cancellation no new key is begun; those at work may end within `GRACE`, if the term
-lasts that long.
+Workers start when every cache that the controller watches is synced, so that no reconcile takes an object for missing
+that has not been read yet. Each worker is a task that reconciles one key at a time. An exception ends only the
+reconcile that raised it. On cancellation no new reconcile begins; those that have begun may end within `GRACE`, if the
+term lasts that long.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ import structlog
 
 from kairship.kube import Client, KubeError
 from kairship.reconcile.clock import Clock
-from kairship.reconcile.controller import Context, Controller
+from kairship.reconcile.controller import Context, Controller, Source
 from kairship.reconcile.events import EventRecorder
+from kairship.reconcile.field_owner import FieldOwner
 from kairship.reconcile.key import Key
+from kairship.reconcile.leaderelection.leader_term import LeaderTerm, TermEnded
 from kairship.reconcile.metrics import Metrics
-from kairship.reconcile.ownership import FieldOwner
-from kairship.reconcile.queue import WorkQueue
 from kairship.reconcile.results import Done, Requeue, RetryableError, RetryAfter, TerminalError
-from kairship.reconcile.term import LeaderTerm, TermEnded
+from kairship.reconcile.workqueue.queue import WorkQueue
 
 GRACE = 10.0
 
@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 
 
 class ControllerRunner:
+    """One controller, and why it does not run at present (`problem`)."""
+
     def __init__(
         self,
         controller: Controller,
@@ -42,7 +44,6 @@ class ControllerRunner:
         self.controller = controller
         self.name = controller.name
         self.problem: str | None = None
-        """Why it does not run at present."""
         self._client = client
         self._owner = FieldOwner(client, controller.field_owner)
         self._events = recorder.of(controller.field_owner)
@@ -57,16 +58,17 @@ class ControllerRunner:
         return all(watch.reflector.synced for watch in self.controller.watches)
 
     def waiting_for(self) -> list[str]:
-        """The caches that are not filled yet."""
+        """The names of the caches that are not synced yet."""
         return [watch.reflector.name for watch in self.controller.watches if not watch.reflector.synced]
 
     def add(self, key: Key) -> None:
-        """Have a key looked at for a reason that is in no watched collection. Heard only while it runs."""
+        """Enqueues a key for a reason that is in none of the sources. Does nothing while the controller does not
+        run."""
         if self._queue is not None:
             self._queue.add(key)
 
     async def run(self) -> None:
-        """Until cancelled, or until something fails that is not a reconcile."""
+        """Runs until it is cancelled, or until something other than a reconcile fails."""
         queue = WorkQueue(
             self.controller.name, clock=self._clock, metrics=self._all_metrics, policy=self.controller.retries
         )
@@ -74,7 +76,8 @@ class ControllerRunner:
         unsubscribe: list[Callable[[], None]] = []
         workers: list[asyncio.Task[None]] = []
         try:
-            unsubscribe += [watch.subscribe(queue.add) for watch in self.controller.watches]
+            sources: list[Source] = [*self.controller.watches, *self.controller.sources]
+            unsubscribe += [source.subscribe(queue.add) for source in sources]
             for watch in self.controller.watches:
                 await watch.reflector.wait_synced()
             self.problem = None
@@ -87,9 +90,9 @@ class ControllerRunner:
             for end in unsubscribe:
                 end()
             queue.close()
-            await self._let_end(workers)
+            await self._stop(workers)
 
-    async def _let_end(self, workers: list[asyncio.Task[None]]) -> None:
+    async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
         if not workers:
             return
         grace = GRACE if self._term is None else min(GRACE, self._term.remaining())
@@ -109,7 +112,7 @@ class ControllerRunner:
                     queue.done(key)
 
     async def _reconcile(self, key: Key, queue: WorkQueue) -> str:
-        """Reconcile and decide when the key comes back. Returns the result's name in the metrics."""
+        """Reconciles a key and decides when it comes back. Returns the name of the result in the metrics."""
         bound = log.bind(controller=self.controller.name, key=str(key), reconcile_id=uuid.uuid4().hex[:12])
         context = Context(
             client=self._client,
@@ -125,7 +128,7 @@ class ControllerRunner:
         except TermEnded as error:
             bound.info("reconcile stopped", reason=str(error))
             if self._term is not None and self._term.valid:
-                queue.retry(key)  # said by somebody who knew an earlier end of it: the key is still ours
+                queue.retry(key)  # the term has been renewed since the call that saw its end
             return "stopped"
         except TerminalError as error:
             bound.warning("reconcile failed for good", error=str(error))
@@ -134,10 +137,10 @@ class ControllerRunner:
             return "error"
         except (RetryableError, KubeError) as error:
             bound.info("reconcile failed", error=str(error), failures=queue.failures(key) + 1)
-            asked = error.after if isinstance(error, RetryableError) else getattr(error, "retry_after", None)
-            queue.retry(key, not_before=asked or 0.0)
+            after = error.after if isinstance(error, RetryableError) else getattr(error, "retry_after", None)
+            queue.retry(key, not_before=after or 0.0)
             return "error"
-        except Exception:  # noqa: BLE001 - whatever it is, it is the failure of one key
+        except Exception:  # noqa: BLE001 - any exception is the failure of one key
             bound.exception("reconcile failed unexpectedly", failures=queue.failures(key) + 1)
             queue.retry(key)
             return "error"

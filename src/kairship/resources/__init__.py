@@ -1,13 +1,14 @@
-"""Our custom resources: typed structures, and the definitions that the API server needs of them, from one source.
+"""Our custom resources: typed structures, from which their CustomResourceDefinitions are generated.
 
-A kind is one module: its structures, its conditions, its rules and how it is served. The smaller structures of a kind
-are found there (`instance.Failover`, `instance_status.Totals`). `schema` and `crd` turn them into
-CustomResourceDefinitions, `policies` has the refusals that look at other objects, `manifests` collects all of it, and
-`python -m kairship.resources deploy/crds` writes it to files.
+Each kind has a module with its structures, its conditions, its rules and its `Definition`; large ones also have
+`*_conditions` and `*_status`. The smaller structures of a kind are found there (`instance.Failover`,
+`instance_status.Totals`). `condition` and `finding` have conditions and their changes, and `coverage` the part of the
+platform that a permission covers. `schema` turns the structures into CustomResourceDefinitions, and `install` has all
+manifests, which `python -m kairship.resources deploy/crds` writes to files.
 """
 
-from . import access_binding, cluster, instance, instance_status, membership, product, registration
-from .access_binding import (
+from kairship.resources import access_binding, cluster, instance, instance_status, membership, product, registration
+from kairship.resources.access_binding import (
     ACCESS_BINDINGS,
     AccessBinding,
     AccessBindingCondition,
@@ -17,18 +18,31 @@ from .access_binding import (
     ScopeLevel,
     SubjectKind,
 )
-from .cluster import CLUSTERS, VIRTUAL_PREFIX, Cluster, ClusterPhase, ClusterSpec, ClusterStatus, virtual_cluster_name
-from .cluster_conditions import ClusterCondition, ClusterReason
-from .condition import Condition, ConditionStatus, ConditionType, find_condition, is_true, set_condition, written_by
-from .definition import Definition
-from .documented import Documented, Writer
-from .fields import CustomResource, Fields, ObjectMeta, OwnerReference, StatusPatch, status_patch
-from .finding import Finding
-from .instance import INSTANCES, RESERVED_NAME, DriverName, Instance, InstanceSpec
-from .instance_conditions import InstanceCondition, InstanceReason
-from .instance_status import InstanceState, InstanceStatus, Operation
-from .manifests import DEFINITIONS, admission_policies, crds
-from .membership import (
+from kairship.resources.cluster import (
+    CLUSTERS,
+    VIRTUAL_PREFIX,
+    Cluster,
+    ClusterPhase,
+    ClusterSpec,
+    ClusterStatus,
+    virtual_cluster_name,
+)
+from kairship.resources.cluster_conditions import ClusterCondition, ClusterReason
+from kairship.resources.condition import (
+    Condition,
+    ConditionStatus,
+    find_condition,
+    is_true,
+    set_condition,
+    written_by,
+)
+from kairship.resources.coverage import Coverage
+from kairship.resources.finding import Finding
+from kairship.resources.install.manifests import DEFINITIONS, admission_policies, crds
+from kairship.resources.instance import INSTANCES, RESERVED_NAME, DriverName, Instance, InstanceSpec
+from kairship.resources.instance_conditions import InstanceCondition, InstanceReason
+from kairship.resources.instance_status import InstanceState, InstanceStatus, Operation
+from kairship.resources.membership import (
     MEMBERSHIPS,
     Membership,
     MembershipCondition,
@@ -38,10 +52,9 @@ from .membership import (
     MembershipStatus,
     OnRemove,
 )
-from .plane_namespace import ADOPTS_LABEL, KUBECONFIG, NAMESPACE
-from .product import PRODUCTS, Product, ProductCondition, ProductSpec, ProductStatus
-from .reach import Reach
-from .registration import (
+from kairship.resources.plane_namespace import ADOPTS_LABEL, KUBECONFIG, NAMESPACE
+from kairship.resources.product import PRODUCTS, Product, ProductCondition, ProductSpec, ProductStatus
+from kairship.resources.registration import (
     REGISTRATIONS,
     Registration,
     RegistrationCondition,
@@ -49,9 +62,18 @@ from .registration import (
     RegistrationSpec,
     RegistrationStatus,
 )
-from .reserved_namespaces import RESERVED, RESERVED_PREFIX, is_reserved
-from .scalars import ReadyCount, SecretReference
-from .versions import is_older
+from kairship.resources.reserved_namespaces import RESERVED, RESERVED_PREFIX, is_reserved
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.definition import Definition
+from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
+from kairship.resources.schema.fields import (
+    CustomResource,
+    Fields,
+    ObjectMeta,
+    OwnerReference,
+)
+from kairship.resources.schema.scalars import ReadyCount, SecretReference
+from kairship.resources.versions import is_older
 
 __all__ = [
     "ACCESS_BINDINGS",
@@ -82,9 +104,10 @@ __all__ = [
     "Condition",
     "ConditionStatus",
     "ConditionType",
+    "Coverage",
     "CustomResource",
     "Definition",
-    "Documented",
+    "DocumentedEnum",
     "DriverName",
     "Fields",
     "Finding",
@@ -108,7 +131,6 @@ __all__ = [
     "ProductCondition",
     "ProductSpec",
     "ProductStatus",
-    "Reach",
     "ReadyCount",
     "Registration",
     "RegistrationCondition",
@@ -117,7 +139,6 @@ __all__ = [
     "RegistrationStatus",
     "ScopeLevel",
     "SecretReference",
-    "StatusPatch",
     "SubjectKind",
     "Writer",
     "access_binding",
@@ -134,7 +155,6 @@ __all__ = [
     "product",
     "registration",
     "set_condition",
-    "status_patch",
     "virtual_cluster_name",
     "written_by",
 ]

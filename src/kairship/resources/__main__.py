@@ -1,9 +1,9 @@
-"""`python -m kairship.resources DIRECTORY` writes the custom resource definitions and what belongs to them."""
+"""`python -m kairship.resources DIRECTORY` writes the CustomResourceDefinitions, admission policies and a README."""
 
 import sys
 from pathlib import Path
 
-from .manifests import files
+from kairship.resources.install.manifests import files
 
 
 def main(directory: Path) -> None:

@@ -1,7 +1,7 @@
-"""Where bindings are delivered to the entrance, and what they are signed with: names that processes agree on."""
+"""The path and the Secret of the webhook by which ghippo delivers access bindings to the entrance."""
 
 PATH = "/webhooks/bindings"
 SECRET = "kairship-webhook"  # noqa: S105 - a name
-"""The Secret that global management signs with and the entrance verifies with, in the plane's own namespace."""
+"""The Secret, in the plane's own namespace, with which ghippo signs deliveries and the entrance verifies them."""
 CURRENT, PREVIOUS = "secret", "previous"
-"""Its keys. The previous one is still good while it is being changed."""
+"""The keys of the Secret. The previous value is still accepted while the secret is being rotated."""

@@ -1,10 +1,11 @@
-"""`Cluster`: a Kubernetes cluster that container management knows, and whose objects the index holds.
+"""`Cluster`: a Kubernetes cluster that container management manages, and whose objects are in the index.
 
-A real cluster was imported by somebody and can join an instance. A virtual one stands for an instance itself, so that
-the instance's own objects are collected too; it is called `k-<instance>`, made by a controller and not shown to people.
+A real cluster was registered by a user and can join an instance. A virtual (hidden) cluster represents an instance
+itself, so that the instance's own objects are collected too. It is called `k-<instance>`, is created by a controller,
+and is not shown to users.
 
-The labels and taints of a Cluster follow it into the instance that it joins: what selects clusters here selects them
-there. Labels of `kairship.io` and `kpanda.io` stay here.
+The labels and taints of a Cluster are copied to the instance that it joins, so a selector of clusters works in both.
+Labels of `kairship.io` and `kpanda.io` are not copied.
 """
 
 import datetime as dt
@@ -13,44 +14,54 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from .cluster_conditions import ClusterCondition
-from .condition import Condition, conditions_of
-from .definition import Column, Definition
-from .documented import Documented
-from .fields import CustomResource, Fields, always
-from .rule import Rule, immutable, named_by_label
-from .scalars import Count, Quantities, ReadyCount, SecretReference, Title, Uid, keyed_by, unique
+from kairship.resources.cluster_conditions import ClusterCondition
+from kairship.resources.condition import Condition, conditions_of
+from kairship.resources.schema.definition import Column, Definition
+from kairship.resources.schema.documented_enum import DocumentedEnum
+from kairship.resources.schema.fields import CustomResource, Fields, always
+from kairship.resources.schema.rule import Rule, immutable, named_by_label
+from kairship.resources.schema.scalars import (
+    Count,
+    Quantities,
+    ReadyCount,
+    SecretReference,
+    Title,
+    Uid,
+    keyed_by,
+    unique,
+)
 
 VIRTUAL_PREFIX = "k-"
 # Karmada's limit for the name of a cluster.
 LONGEST_NAME = 48
 
 Address = Annotated[str, Meta(max_length=512, pattern="^https://[^/?#@ ]+(/[^?#@ ]*)?$")]
-Place = Annotated[str, Meta(max_length=63)]
+LabelValue = Annotated[str, Meta(max_length=63)]
+"""A provider, region, zone or role, which has the length of a label value."""
 
 
-class TaintEffect(Documented):
+class TaintEffect(DocumentedEnum):
     """What a taint does to workloads that do not tolerate it."""
 
-    NO_SCHEDULE = "NoSchedule", "none is placed here"
-    PREFER_NO_SCHEDULE = "PreferNoSchedule", "others are preferred for placement"
-    NO_EXECUTE = "NoExecute", "none is placed here, and those that are here move away"
+    NO_SCHEDULE = "NoSchedule", "they are not scheduled to the cluster"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule", "they are scheduled to other clusters if possible"
+    NO_EXECUTE = "NoExecute", "they are not scheduled to the cluster, and running ones move to other clusters"
 
 
 class Taint(Fields, frozen=True, kw_only=True):
-    """Keeps workloads off the cluster that do not tolerate it."""
+    """Keeps workloads that do not tolerate it off the cluster."""
 
     key: Annotated[str, Meta(min_length=1, max_length=316)]
-    """What workloads have to tolerate."""
+    """The key that a toleration must have."""
 
     value: Annotated[str, Meta(max_length=63)] = ""
-    """A value that a toleration can ask for."""
+    """The value that a toleration can require."""
 
     effect: TaintEffect
-    """What happens to workloads that do not tolerate it."""
+    """What the taint does to workloads that do not tolerate it."""
 
 
-class ClusterPhase(Documented):
+class ClusterPhase(DocumentedEnum):
     """What a cluster is doing, in one word."""
 
     UNKNOWN = "UNKNOWN", "it does not answer"
@@ -62,39 +73,39 @@ class ClusterPhase(Documented):
 
 
 class ClusterSpec(Fields, frozen=True, kw_only=True):
-    """A cluster as somebody registered it."""
+    """A cluster as a user registered it."""
 
     RULES: ClassVar = (immutable("virtual", "it says what the cluster is"),)
 
     virtual: bool = False
-    """Whether this stands for an instance: hidden from people, called k-<instance>. Cannot change."""
+    """Whether the cluster represents an instance: it is hidden from users and called k-<instance>. Cannot change."""
 
     alias: Title = ""
-    """What people call the cluster."""
+    """Display name of the cluster."""
 
     credentials: SecretReference
-    """The Secret in kairship-system whose key `kubeconfig` opens the cluster. A change of it is followed at once."""
+    """The Secret in kairship-system whose key `kubeconfig` gives access to the cluster. Changes take effect at once."""
 
     endpoint: Address | None = None
-    """Where to reach the cluster's API server, if not at the address in its kubeconfig."""
+    """Address of the cluster's API server, if it differs from the address in the kubeconfig."""
 
-    provider: Place = ""
-    """Who runs the cluster: AWS_EKS, ALIYUN_ACK, HUAWEI_CCE, GENERIC … Without it the guess in the status."""
+    provider: LabelValue = ""
+    """Provider of the cluster: AWS_EKS, ALIYUN_ACK, HUAWEI_CCE, GENERIC … By default the detected one in the status."""
 
-    region: Place = ""
-    """Where it is. Placement can ask for it."""
+    region: LabelValue = ""
+    """Region of the cluster. Placements can select it."""
 
-    zones: Annotated[tuple[Place, ...], unique(max_length=32)] = ()
-    """The zones it spans. Placement can ask for them."""
+    zones: Annotated[tuple[LabelValue, ...], unique(max_length=32)] = ()
+    """Zones of the cluster. Placements can select them."""
 
-    roles: Annotated[tuple[Place, ...], unique(max_length=16)] = ()
-    """What the cluster is used for, as people name it."""
+    roles: Annotated[tuple[LabelValue, ...], unique(max_length=16)] = ()
+    """What the cluster is used for, in the user's own words."""
 
     managed_by: Title = ""
-    """The cluster or system that manages the life of this one."""
+    """The cluster or system that manages the lifecycle of this one."""
 
     taints: Annotated[tuple[Taint, ...], keyed_by("key", "effect", max_length=64)] = ()
-    """Taints that the cluster has in the instance that it joins. Cordoning is a taint with effect NoSchedule."""
+    """Taints that the cluster gets in the instance that it joins. Cordoning is a taint with effect NoSchedule."""
 
 
 class ClusterCredentials(Fields, frozen=True, kw_only=True):
@@ -107,64 +118,64 @@ class ClusterCredentials(Fields, frozen=True, kw_only=True):
     """When the cluster last accepted it."""
 
     expires_at: dt.datetime | None = None
-    """When it ends, as far as it says so itself."""
+    """When the credential expires, if it contains that date."""
 
 
 class ClusterResources(Fields, frozen=True, kw_only=True):
     """Sums over the nodes."""
 
     capacity: Quantities = msgspec.field(default_factory=dict)
-    """What the nodes have, by resource name: cpu, memory, pods …"""
+    """Capacity of the nodes, by resource name: cpu, memory, pods …"""
 
     allocatable: Quantities = msgspec.field(default_factory=dict)
-    """What the nodes offer to workloads."""
+    """Allocatable resources of the nodes."""
 
     allocated: Quantities = msgspec.field(default_factory=dict)
-    """What the scheduled pods request."""
+    """Requests of the scheduled pods."""
 
     used: Quantities = msgspec.field(default_factory=dict)
-    """What is in use, if the cluster serves metrics."""
+    """Resources in use, if the cluster serves metrics."""
 
 
 class CollectorStatus(Fields, frozen=True, kw_only=True):
     """How far the index is behind the cluster."""
 
     holder: str = ""
-    """The process that collects the cluster: the one writer of its index."""
+    """The process that collects the cluster. It is the only writer of the cluster's index."""
 
     kinds: Count
-    """How many kinds are collected."""
+    """Number of kinds that are collected."""
 
     objects: Count
-    """How many objects the index holds."""
+    """Number of objects in the index."""
 
     lag_milliseconds: Count
-    """How much later than the cluster the index was when last measured."""
+    """How far the index was behind the cluster when this was last measured."""
 
     measured_at: dt.datetime
-    """When that was."""
+    """When the lag was measured."""
 
 
 class ClusterStatus(Fields, frozen=True, kw_only=True):
-    """What is known of the cluster. All of it is written by container management."""
+    """The observed state of the cluster. Container management writes all of it."""
 
     observed_generation: Count = 0
-    """The metadata.generation that this was found for."""
+    """The metadata.generation that this status was observed for."""
 
     phase: ClusterPhase | None = None
     """What the cluster is doing."""
 
     conditions: Annotated[tuple[Condition, ...], conditions_of(ClusterCondition)] = ()
-    """What is the case with the cluster, aspect by aspect."""
+    """Conditions of the cluster."""
 
     id: Uid | None = None
-    """What makes it this cluster under any name and address: the UID of its namespace kube-system. Cannot change."""
+    """Identity of the cluster under any name and address: the UID of its namespace kube-system. Cannot change."""
 
     endpoint: str = ""
     """The address in use."""
 
     provider: str = ""
-    """Who seems to run the cluster, to judge by its nodes."""
+    """Provider of the cluster, as detected from its nodes."""
 
     kubernetes_version: str = ""
     """Version of its Kubernetes API."""
@@ -176,13 +187,13 @@ class ClusterStatus(Fields, frozen=True, kw_only=True):
     """Address range of its pods."""
 
     proxy_mode: str = ""
-    """How its nodes reach Services: iptables, ipvs, nftables …"""
+    """Mode of its kube-proxy: iptables, ipvs, nftables …"""
 
     nodes: ReadyCount | None = None
     """Its nodes."""
 
     resources: ClusterResources | None = None
-    """What its nodes have, offer and give."""
+    """Resources of its nodes."""
 
     credentials: ClusterCredentials | None = None
     """The credential in use."""
@@ -192,7 +203,7 @@ class ClusterStatus(Fields, frozen=True, kw_only=True):
 
 
 class Cluster(CustomResource, frozen=True, kw_only=True):
-    """A Kubernetes cluster that container management knows."""
+    """A Kubernetes cluster that container management manages."""
 
     RULES: ClassVar = (
         Rule(
@@ -218,7 +229,7 @@ class Cluster(CustomResource, frozen=True, kw_only=True):
 
 
 def virtual_cluster_name(instance: str) -> str:
-    """The name of the Cluster that stands for an instance."""
+    """The name of the virtual Cluster that represents an instance."""
     return f"{VIRTUAL_PREFIX}{instance}"
 
 
@@ -232,14 +243,14 @@ CLUSTERS = Definition(
         Column("Version", ".status.kubernetesVersion", "Version of its Kubernetes API."),
         Column("Nodes", ".status.nodes.total", "Its nodes.", type="integer"),
         Column("Ready", ".status.nodes.ready", "Its nodes that are ready.", type="integer"),
-        Column("Region", ".spec.region", "Where it is."),
-        Column("Virtual", ".spec.virtual", "Whether it stands for an instance.", type="boolean"),
+        Column("Region", ".spec.region", "Region of the cluster."),
+        Column("Virtual", ".spec.virtual", "Whether it represents an instance.", type="boolean"),
         Column("Age", ".metadata.creationTimestamp", "Time since registration.", type="date"),
-        Column("Alias", ".spec.alias", "What people call the cluster.", wide=True),
-        Column("Provider", ".spec.provider", "Who runs it.", wide=True),
+        Column("Alias", ".spec.alias", "Display name of the cluster.", wide=True),
+        Column("Provider", ".spec.provider", "Provider of the cluster.", wide=True),
         Column("Endpoint", ".status.endpoint", "Address of its API server.", wide=True),
-        Column("Expires", ".status.credentials.expiresAt", "When its credential ends.", wide=True),
-        Column("Lag", ".status.collector.lagMilliseconds", "Milliseconds behind.", type="integer", wide=True),
+        Column("Expires", ".status.credentials.expiresAt", "When its credential expires.", wide=True),
+        Column("Lag", ".status.collector.lagMilliseconds", "Lag of the index in ms.", type="integer", wide=True),
         Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not.", wide=True),
     ),
     selectable=(".spec.virtual", ".status.phase"),

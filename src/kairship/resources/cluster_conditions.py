@@ -1,43 +1,43 @@
 """The conditions of a cluster and their reasons."""
 
-from .condition import ConditionType
-from .documented import Documented, Writer
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
 
 
-class ClusterReason(Documented):
+class ClusterReason(DocumentedEnum):
     """Why a condition of a cluster has its status."""
 
     # Ready
     AS_EXPECTED = "AsExpected", "it is reachable, its credential is valid and its index is current"
     NOT_REACHABLE = "NotReachable", "its API server does not answer"
-    NOT_AUTHORIZED = "NotAuthorized", "its credential does not open it"
+    NOT_AUTHORIZED = "NotAuthorized", "its credential does not give access to it"
     INDEX_BEHIND = "IndexBehind", "it can be used, but the index is behind"
-    BEING_DELETED = "BeingDeleted", "somebody asked for its removal"
+    BEING_DELETED = "BeingDeleted", "it is being deleted"
 
     # Reachable
     ANSWERS = "Answers", "its API server answers"
     CONNECT_FAILED = "ConnectFailed", "no connection to its API server"
     TIMED_OUT = "TimedOut", "its API server took too long to answer"
     CERTIFICATE_REJECTED = "CertificateRejected", "its certificate has expired or is not trusted"
-    ADDRESS_REFUSED = "AddressRefused", "the plane does not connect to an address like this one"
+    ADDRESS_REFUSED = "AddressRefused", "the plane is not allowed to connect to its address (--allow-address)"
 
     # CredentialsValid
     VERIFIED = "Verified", "the cluster accepts the credential"
     SECRET_MISSING = "SecretMissing", "the Secret does not exist or has no key `kubeconfig`"
-    KUBECONFIG_REFUSED = "KubeconfigRefused", "the kubeconfig has something that is not accepted; the message says what"
+    KUBECONFIG_REFUSED = "KubeconfigRefused", "the kubeconfig contains something that is not allowed; see the message"
     REJECTED = "Rejected", "the cluster does not accept the credential"
-    RIGHTS_MISSING = "RightsMissing", "the credential is accepted, but lacks rights that are needed"
-    EXPIRING = "Expiring", "the credential is valid and ends soon"
-    EXPIRED = "Expired", "the credential has ended"
-    OTHER_CLUSTER = "OtherCluster", "the credential opens another cluster than the one that was registered"
-    DUPLICATE = "Duplicate", "the cluster is registered already under the name in the message"
-    NOT_VERIFIED = "NotVerified", "the cluster could not be asked"
+    RIGHTS_MISSING = "RightsMissing", "the credential is accepted, but lacks permissions that are needed"
+    EXPIRING = "Expiring", "the credential is valid and expires soon"
+    EXPIRED = "Expired", "the credential has expired"
+    OTHER_CLUSTER = "OtherCluster", "the credential gives access to another cluster than the registered one"
+    DUPLICATE = "Duplicate", "the cluster is already registered under the name in the message"
+    NOT_VERIFIED = "NotVerified", "the cluster did not answer, so the credential could not be verified"
 
     # Collected
-    CURRENT = "Current", "the index follows the cluster"
+    CURRENT = "Current", "the index is up to date"
     LISTING = "Listing", "the index is being filled"
     BEHIND = "Behind", "the index does not keep up with the cluster"
-    INTERRUPTED = "Interrupted", "the connection is lost; the index has what was there before"
+    INTERRUPTED = "Interrupted", "the connection is lost; the index has the state from before"
     STORE_FAILED = "StoreFailed", "the index cannot be written"
 
 
@@ -45,12 +45,12 @@ _R = ClusterReason
 
 
 class ClusterCondition(ConditionType):
-    """What can be the case with a cluster."""
+    """The conditions of a cluster."""
 
     READY = (
         "Ready",
         Writer.KPANDA,
-        "the cluster can be used; a summary of the others, for `kubectl wait`",
+        "the cluster can be used; this summarises the other conditions, for `kubectl wait`",
         (_R.AS_EXPECTED, _R.INDEX_BEHIND, _R.NOT_REACHABLE, _R.NOT_AUTHORIZED, _R.BEING_DELETED),
     )
     REACHABLE = (
@@ -62,7 +62,7 @@ class ClusterCondition(ConditionType):
     CREDENTIALS_VALID = (
         "CredentialsValid",
         Writer.KPANDA,
-        "the credential opens the cluster that was registered, with the rights that are needed",
+        "the credential gives access to the registered cluster, with the permissions that are needed",
         (
             _R.VERIFIED,
             _R.EXPIRING,
@@ -79,6 +79,6 @@ class ClusterCondition(ConditionType):
     COLLECTED = (
         "Collected",
         Writer.KPANDA,
-        "the index holds the cluster's objects and follows them",
+        "the index contains the cluster's objects and is kept up to date",
         (_R.CURRENT, _R.LISTING, _R.BEHIND, _R.INTERRUPTED, _R.STORE_FAILED),
     )

@@ -1,19 +1,19 @@
-"""Conditions: what is the case with an object, as a list-map by type, and pure functions to change it.
+"""Status conditions, a list-map by type, and pure functions that change them.
 
-Every condition type states who writes it and which reasons it can have. `set_condition` refuses others, so the
-documented list is complete by construction.
+Every condition type declares its writer and the reasons that it can have. `set_condition` refuses other reasons, so the
+documented list is complete.
 """
 
 import datetime as dt
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from .documented import Documented, Writer
-from .fields import Fields
-from .scalars import keyed_by
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
+from kairship.resources.schema.fields import Fields
+from kairship.resources.schema.scalars import keyed_by
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
@@ -22,43 +22,29 @@ _LONGEST_MESSAGE = 32768
 
 
 class Condition(Fields, frozen=True, kw_only=True):
-    """One aspect of an object's state at a certain point."""
+    """One aspect of an object's state at a certain time."""
 
     type: Annotated[str, Meta(max_length=316, pattern="^[A-Za-z][A-Za-z0-9]*$")]
-    """Which aspect this is about."""
+    """The aspect that this condition describes."""
 
     status: ConditionStatus
     """Whether the condition holds: True, False or Unknown."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=1024, pattern="^[A-Za-z][A-Za-z0-9]*$")]
-    """Why it has this status, as one word that programs can rely on."""
+    """Why the condition has this status, as one word that programs can rely on."""
 
     message: Annotated[str, Meta(max_length=_LONGEST_MESSAGE)] = ""
-    """Why it has this status, for people: what is wrong and what to do."""
+    """Why the condition has this status, for people: what is wrong and what to do."""
 
     observed_generation: Annotated[int, Meta(ge=0)] = 0
-    """The metadata.generation that this was found for. If the object's is higher, this is out of date."""
+    """The metadata.generation that this condition was set for. If the object's is higher, it is out of date."""
 
     last_transition_time: dt.datetime
     """When the status last changed."""
 
 
-class ConditionType(StrEnum):
-    """The condition types of one kind. A member is written as its name, its writer, its meaning and its reasons."""
-
-    writer: Writer
-    meaning: str
-    reasons: tuple[Documented, ...]
-
-    def __new__(cls, value: str, writer: Writer, meaning: str, reasons: tuple[Documented, ...]) -> Self:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.writer, member.meaning, member.reasons = writer, meaning, reasons
-        return member
-
-
 def conditions_of(types: type[ConditionType]) -> Meta:
-    """The list of conditions of a kind, which `kubectl explain` describes type by type."""
+    """The schema of a kind's list of conditions. `kubectl explain` describes each type in it."""
     listed = keyed_by("type")
     documentation = "\n".join(_described(kind) for kind in types)
     return Meta(max_length=_MOST, extra_json_schema={**(listed.extra_json_schema or {}), "description": documentation})
@@ -77,15 +63,15 @@ def set_condition(
     conditions: tuple[Condition, ...],
     kind: ConditionType,
     status: ConditionStatus,
-    reason: Documented,
+    reason: DocumentedEnum,
     *,
     message: str = "",
     generation: int,
     now: dt.datetime,
 ) -> tuple[Condition, ...]:
-    """`conditions` with this one in its place. The transition time moves only when the status changes.
+    """`conditions` with this condition added or replaced. Its transition time changes only when its status changes.
 
-    If nothing has changed the result equals `conditions`, so that a writer can see that there is nothing to write.
+    If nothing changes, the result equals `conditions`, so a writer can see that there is nothing to write.
     """
     if reason not in kind.reasons:
         raise ValueError(f"{reason} is not a reason of the condition {kind}")
@@ -95,7 +81,7 @@ def set_condition(
         type=str(kind),
         status=status,
         reason=str(reason),
-        # What went wrong may be told at length; that must not keep the condition from being written.
+        # A long error message must not keep the condition from being written.
         message=message[:_LONGEST_MESSAGE],
         observed_generation=generation,
         # Kubernetes keeps whole seconds.
@@ -107,7 +93,7 @@ def set_condition(
 
 
 def written_by(conditions: Iterable[Condition], writer: Writer, types: type[ConditionType]) -> tuple[Condition, ...]:
-    """The conditions that `writer` owns: with server-side apply it must send all of them, and no other."""
+    """The conditions that `writer` owns. With server-side apply it must send all of them, and no others."""
     own = {kind.value for kind in types if kind.writer is writer}
     return tuple(condition for condition in conditions if condition.type in own)
 

@@ -1,21 +1,26 @@
-"""What is the case with one aspect of an object, found out and not written yet."""
+"""The status of one condition as a controller has just found it, before it is written."""
 
 import datetime as dt
 
 import msgspec
 
-from .condition import Condition, ConditionStatus, ConditionType, set_condition
-from .documented import Documented
+from kairship.resources.condition import Condition, ConditionStatus, set_condition
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.documented_enum import DocumentedEnum
 
 
 class Finding(msgspec.Struct, frozen=True):
+    """The observed status, reason and message of one condition."""
+
     kind: ConditionType
     status: ConditionStatus
-    reason: Documented
+    reason: DocumentedEnum
     message: str = ""
 
-    def among(self, conditions: tuple[Condition, ...], *, generation: int, now: dt.datetime) -> tuple[Condition, ...]:
-        """`conditions` with this in its place; equal to them if it is there already."""
+    def merged_into(
+        self, conditions: tuple[Condition, ...], *, generation: int, now: dt.datetime
+    ) -> tuple[Condition, ...]:
+        """`conditions` with this condition added or replaced. The result equals `conditions` if nothing changes."""
         return set_condition(
             conditions, self.kind, self.status, self.reason, message=self.message, generation=generation, now=now
         )

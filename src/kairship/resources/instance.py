@@ -1,34 +1,43 @@
-"""`Instance`: one Karmada control plane that is made, adopted, kept and removed here. This is what people ask for.
+"""`Instance`: a Karmada control plane that the plane creates or adopts, maintains and deletes.
 
-Backups are declared, not commanded: `spec.backups` is the set of backups that should exist. A name that is new is
-taken once, and again until it succeeds; a name that goes away takes its backup with it. So nothing is lost or doubled
-when an event is, and several owners can each apply backups of their own. A restore is an act and not a state, hence its
-`request`: each value is carried out exactly once, and `status.restore` tells which one was the last.
+Backups are declarative: `spec.backups` is the set of backups that should exist. A new name is backed up once, with
+retries until it succeeds; when a name is removed, its backup is deleted. So a lost or repeated event loses or doubles
+nothing, and several owners can each apply backups of their own. A restore is an action and not a state, and therefore
+has a `request`: each value is executed exactly once, and `status.restore` has the last one.
 """
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from .definition import Column, Definition
-from .documented import Documented
-from .fields import CustomResource, Fields, always
-from .instance_conditions import InstanceCondition
-from .instance_status import InstanceStatus
-from .rule import Rule, immutable, named_by_label
-from .scalars import Identifier, KarmadaVersion, Label, Seconds, SecretReference, Subdomain, Title, keyed_by
+from kairship.resources.instance_conditions import InstanceCondition
+from kairship.resources.instance_status import InstanceStatus
+from kairship.resources.schema.definition import Column, Definition
+from kairship.resources.schema.documented_enum import DocumentedEnum
+from kairship.resources.schema.fields import CustomResource, Fields, always
+from kairship.resources.schema.rule import Rule, immutable, named_by_label
+from kairship.resources.schema.scalars import (
+    Identifier,
+    KarmadaVersion,
+    Label,
+    Seconds,
+    SecretReference,
+    Subdomain,
+    Title,
+    keyed_by,
+)
 
 RESERVED_NAME = "config"
 LONGEST_NAME = 60
 LONGEST_OPERATOR_NAME = 34
 
 
-class DriverName(Documented):
+class DriverName(DocumentedEnum):
     """How the control plane of an instance is run."""
 
-    LOCAL = "local", "as supervised processes beside the plane"
+    LOCAL = "local", "as supervised processes on the machine of the plane"
     OPERATOR = "operator", "by the karmada-operator, in the host cluster"
-    EXTERNAL = "external", "by somebody else: a Karmada that exists already is adopted"
+    EXTERNAL = "external", "outside the plane: an existing Karmada is adopted"
 
 
 class HostCluster(Fields, frozen=True, kw_only=True):
@@ -45,13 +54,13 @@ class Failover(Fields, frozen=True, kw_only=True):
     """Whether workloads move away from a member cluster that is lost."""
 
     cluster_monitor_period_seconds: Seconds = 5
-    """How often Karmada looks at the health of its members."""
+    """How often Karmada checks the health of its members."""
 
     cluster_monitor_grace_period_seconds: Seconds = 40
-    """How long a member may be silent before it counts as unhealthy."""
+    """How long a member may report no status before it counts as unhealthy."""
 
     cluster_startup_grace_period_seconds: Seconds = 60
-    """How long a member that has just joined may be silent before it counts as unhealthy."""
+    """How long a member that has just joined may report no status before it counts as unhealthy."""
 
     cluster_success_threshold_seconds: Seconds = 30
     """How long a member must be healthy again before it counts as ready."""
@@ -64,7 +73,7 @@ class Failover(Fields, frozen=True, kw_only=True):
 
 
 class Descheduler(Fields, frozen=True, kw_only=True):
-    """Moves replicas that found no place in their cluster to other clusters."""
+    """Moves replicas that cannot be scheduled in their cluster to other clusters."""
 
     enabled: bool = False
     """Whether the descheduler runs, and an estimator for each member with it."""
@@ -73,7 +82,7 @@ class Descheduler(Fields, frozen=True, kw_only=True):
     """How often it looks for such replicas."""
 
     unschedulable_threshold_seconds: Seconds = 300
-    """How long a replica must have been without a place."""
+    """How long a replica must have been unschedulable."""
 
 
 class MetricsAdapter(Fields, frozen=True, kw_only=True):
@@ -94,21 +103,21 @@ class BackupRequest(Fields, frozen=True, kw_only=True):
     """A backup that should exist."""
 
     name: Label
-    """Name of the backup. It is taken once; take a later one under another name."""
+    """Name of the backup. It is taken once; use another name for a later backup."""
 
 
 class RestoreRequest(Fields, frozen=True, kw_only=True):
-    """A return to a backup. Everything written to the instance since then is lost."""
+    """A restore of a backup. Everything written to the instance since the backup is lost."""
 
     request: Identifier
-    """Any identifier that was not used before: each is carried out exactly once. A date will do."""
+    """Any identifier that was not used before, for example a date. Each is executed exactly once."""
 
     backup: Label
     """Name of one of the backups in spec.backups. While it is named here it cannot be removed there."""
 
 
 class InstanceSpec(Fields, frozen=True, kw_only=True):
-    """The control plane as it ought to be."""
+    """The desired state of the control plane."""
 
     RULES: ClassVar = (
         immutable("driver", "create another instance and move the clusters to it"),
@@ -127,20 +136,20 @@ class InstanceSpec(Fields, frozen=True, kw_only=True):
     """How the control plane is run. Cannot change."""
 
     alias: Title = ""
-    """What people call the instance."""
+    """Display name of the instance."""
 
     description: Annotated[str, Meta(max_length=1024)] = ""
     """What the instance is for."""
 
     version: KarmadaVersion | None = None
-    """Karmada version, e.g. v1.18.2. A newer one upgrades the instance; an older one is not accepted. Without it the
-    newest version that the driver offered at creation, or with driver external the version that was found."""
+    """Karmada version, e.g. v1.18.2. A newer version upgrades the instance; an older version is refused. The default is
+    the newest version that the driver offered at creation, or with driver external the version that was found."""
 
     host_cluster: HostCluster | None = None
-    """The cluster in which the control plane runs; without it the cluster of the plane itself. Cannot change."""
+    """The cluster in which the control plane runs; by default the cluster of the plane itself. Cannot change."""
 
     kubeconfig_secret: SecretReference | None = None
-    """With driver external: the Secret in kairship-system whose key `kubeconfig` leads to the Karmada to adopt."""
+    """With driver external: the Secret in kairship-system whose key `kubeconfig` is for the Karmada to adopt."""
 
     failover: Failover = Failover()
 
@@ -151,17 +160,17 @@ class InstanceSpec(Fields, frozen=True, kw_only=True):
     search: Search = Search()
 
     release_on_delete: bool = False
-    """Whether deleting this object lets go of the Karmada instead of destroying it. What was let go can be adopted."""
+    """Whether deleting this object releases the Karmada instead of destroying it. It can be adopted again."""
 
     backups: Annotated[tuple[BackupRequest, ...], keyed_by("name", max_length=64)] = ()
     """The backups that should exist. Adding a name takes a backup, removing the name removes the backup."""
 
     restore: RestoreRequest | None = None
-    """The last return to a backup that was asked for."""
+    """The last restore that was requested."""
 
 
 class Instance(CustomResource, frozen=True, kw_only=True):
-    """A Karmada control plane: an instance joins clusters and spreads workloads over them."""
+    """A Karmada control plane. Clusters join it, and it distributes workloads over them."""
 
     RULES: ClassVar = (
         named_by_label("an instance", longest=LONGEST_NAME),
@@ -191,9 +200,9 @@ INSTANCES = Definition(
         Column("State", ".status.state", "What the instance is doing."),
         Column("Clusters", ".status.summary.clusters.total", "Member clusters.", type="integer"),
         Column("Ready", ".status.summary.clusters.ready", "Member clusters that are ready.", type="integer"),
-        Column("Step", ".status.operation.step", "The step that the running operation has reached."),
+        Column("Step", ".status.operation.step", "The current step of the running operation."),
         Column("Age", ".metadata.creationTimestamp", "Time since creation.", type="date"),
-        Column("Alias", ".spec.alias", "What people call the instance.", wide=True),
+        Column("Alias", ".spec.alias", "Display name of the instance.", wide=True),
         Column("Kubernetes", ".status.kubernetesVersion", "Version of its Kubernetes API.", wide=True),
         Column("Endpoint", ".status.endpoint", "Address of its API server.", wide=True),
         Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not.", wide=True),

@@ -1,10 +1,10 @@
 """The conditions of an instance, their writers and their reasons."""
 
-from .condition import ConditionType
-from .documented import Documented, Writer
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
 
 
-class InstanceReason(Documented):
+class InstanceReason(DocumentedEnum):
     """Why a condition of an instance has its status."""
 
     # Ready
@@ -12,41 +12,41 @@ class InstanceReason(Documented):
     NOT_CREATED = "NotCreated", "the control plane does not exist yet"
     DEGRADED = "Degraded", "it can be used, but a component other than its API server is unhealthy"
     NOT_REACHABLE = "NotReachable", "its API server does not answer"
-    BEING_DELETED = "BeingDeleted", "somebody asked for its deletion"
+    BEING_DELETED = "BeingDeleted", "it is being deleted"
 
     # Lifecycle
     CREATED = "Created", "the control plane exists"
-    ADOPTED = "Adopted", "a Karmada that existed already was taken over"
-    CREATING = "Creating", "the control plane is being made; status.operation says how far it is"
-    CREATE_FAILED = "CreateFailed", "a step failed and is tried again; the message says which and why"
-    ADOPT_REFUSED = "AdoptRefused", "what the kubeconfig leads to is no Karmada, or belongs to another instance"
+    ADOPTED = "Adopted", "an existing Karmada was adopted"
+    CREATING = "Creating", "the control plane is being created; status.operation has the progress"
+    CREATE_FAILED = "CreateFailed", "a step failed and is retried; the message says which and why"
+    ADOPT_REFUSED = "AdoptRefused", "the server of the kubeconfig is no Karmada, or it belongs to another instance"
     CONFIGURED = "Configured", "every component runs with the settings of the spec"
     CONFIGURING = "Configuring", "settings are being changed"
-    CONFIGURE_FAILED = "ConfigureFailed", "a step failed and is tried again; the message says which and why"
-    NOT_SUPPORTED = "NotSupported", "the driver of this instance cannot do it"
+    CONFIGURE_FAILED = "ConfigureFailed", "a step failed and is retried; the message says which and why"
+    NOT_SUPPORTED = "NotSupported", "the driver of this instance does not support it"
     UP_TO_DATE = "UpToDate", "the version of the spec is running"
     UPGRADING = "Upgrading", "the version is being changed, component by component, after a snapshot"
     ROLLING_BACK = "RollingBack", "an upgrade failed and the state before it is being restored"
     ROLLED_BACK = "RolledBack", "an upgrade failed; the version and the data are those before it"
-    UPGRADE_FAILED = "UpgradeFailed", "neither the upgrade nor the way back succeeded; the message says what to do"
+    UPGRADE_FAILED = "UpgradeFailed", "both the upgrade and the rollback failed; the message says what to do"
     DOWNGRADE_REFUSED = "DowngradeRefused", "the spec asks for an older version; restore a backup instead"
     VERSION_NOT_OFFERED = "VersionNotOffered", "the driver does not offer the version that the spec asks for"
     BACKED_UP = "BackedUp", "every backup of the spec is complete"
     BACKING_UP = "BackingUp", "a backup is being taken"
-    BACKUP_FAILED = "BackupFailed", "a backup could not be taken and is tried again"
+    BACKUP_FAILED = "BackupFailed", "a backup failed and is retried"
     RESTORED = "Restored", "the restore that the spec asks for is done"
-    RESTORING = "Restoring", "the instance is being brought back to a backup"
-    RESTORE_FAILED = "RestoreFailed", "a step of the restore failed and is tried again"
+    RESTORING = "Restoring", "a backup is being restored"
+    RESTORE_FAILED = "RestoreFailed", "a step of the restore failed and is retried"
     BACKUP_UNUSABLE = "BackupUnusable", "the backup is incomplete, damaged or of another instance; nothing was changed"
     CLUSTERS_JOINED = "ClustersJoined", "clusters are still joined; deletion waits until their memberships are gone"
     DESTROYING = "Destroying", "the control plane and its data are being removed"
-    RELEASING = "Releasing", "the Karmada is being let go; it stays as it is"
-    DELETE_FAILED = "DeleteFailed", "a step of the deletion failed and is tried again"
+    RELEASING = "Releasing", "the Karmada is being released and stays as it is"
+    DELETE_FAILED = "DeleteFailed", "a step of the deletion failed and is retried"
 
     # CredentialsValid
-    VALID = "Valid", "the credential is valid for a while; the message has its end, if it has one"
-    EXPIRING = "Expiring", "the credential is valid and ends soon; the message says when and what to do"
-    EXPIRED = "Expired", "the credential has ended; the message says what to do"
+    VALID = "Valid", "the credential is valid for a while; the message has its expiry, if it has one"
+    EXPIRING = "Expiring", "the credential is valid and expires soon; the message says when and what to do"
+    EXPIRED = "Expired", "the credential has expired; the message says what to do"
 
     # Reachable
     ANSWERS = "Answers", "the API server answers with the plane's credential"
@@ -60,18 +60,18 @@ class InstanceReason(Documented):
     UNHEALTHY = "Unhealthy", "its health check fails; the message has its answer"
     NOT_RUNNING = "NotRunning", "it does not run"
     SWITCHED_OFF = "SwitchedOff", "the spec does not ask for it"
-    NOT_OBSERVED = "NotObserved", "it could not be asked"
+    NOT_OBSERVED = "NotObserved", "its state could not be observed"
 
     # Members
-    ALL_REACHABLE = "AllReachable", "Karmada reaches every member cluster"
-    SOME_UNREACHABLE = "SomeUnreachable", "Karmada does not reach some member clusters; the message names them"
+    ALL_REACHABLE = "AllReachable", "Karmada can reach every member cluster"
+    SOME_UNREACHABLE = "SomeUnreachable", "Karmada cannot reach some member clusters; the message names them"
     NO_MEMBERS = "NoMembers", "no cluster is joined"
 
     # Neighbours
     SYNCED = "Synced", "container management has the hidden cluster of this instance"
     SYNC_FAILED = "SyncFailed", "the hidden cluster could not be written"
-    REGISTERED = "Registered", "global management knows the instance: roles can be bound to it"
-    REGISTRATION_PENDING = "RegistrationPending", "global management has not answered yet"
+    REGISTERED = "Registered", "global management has registered the instance, so that roles can be bound to it"
+    REGISTRATION_PENDING = "RegistrationPending", "global management has not processed the registration yet"
 
 
 _R = InstanceReason
@@ -80,12 +80,12 @@ _OPTIONAL = (*_HEALTH, _R.SWITCHED_OFF)
 
 
 class InstanceCondition(ConditionType):
-    """What can be the case with an instance."""
+    """The conditions of an instance."""
 
     READY = (
         "Ready",
         Writer.STATUS_SYNC,
-        "the instance can be used; a summary of the others, for `kubectl wait`",
+        "the instance can be used; this summarises the other conditions, for `kubectl wait`",
         (_R.AS_EXPECTED, _R.DEGRADED, _R.NOT_CREATED, _R.NOT_REACHABLE, _R.BEING_DELETED),
     )
     CREATED = (
@@ -130,13 +130,13 @@ class InstanceCondition(ConditionType):
     DELETING = (
         "Deleting",
         Writer.LIFECYCLE,
-        "the instance is being deleted; says what that waits for",
+        "the instance is being deleted; the message says what the deletion waits for",
         (_R.CLUSTERS_JOINED, _R.DESTROYING, _R.RELEASING, _R.DELETE_FAILED),
     )
     CREDENTIALS_VALID = (
         "CredentialsValid",
         Writer.LIFECYCLE,
-        "the kubeconfig by which the plane uses the instance has not ended, with the date of its end",
+        "the kubeconfig with which the plane uses the instance has not expired; the message has its expiry",
         (_R.VALID, _R.EXPIRING, _R.EXPIRED),
     )
     REACHABLE = (
@@ -157,7 +157,7 @@ class InstanceCondition(ConditionType):
     AGGREGATED_API_SERVER_HEALTHY = (
         "AggregatedApiServerHealthy",
         Writer.STATUS_SYNC,
-        "clusters are served, and members can be reached through the instance",
+        "the API of clusters is served, and members are accessible through the instance",
         _HEALTH,
     )
     KUBE_CONTROLLER_MANAGER_HEALTHY = (
@@ -169,39 +169,39 @@ class InstanceCondition(ConditionType):
     CONTROLLER_MANAGER_HEALTHY = (
         "ControllerManagerHealthy",
         Writer.STATUS_SYNC,
-        "Karmada's controllers run: what was scheduled reaches the members",
+        "Karmada's controllers run and apply scheduled workloads to the members",
         _HEALTH,
     )
-    SCHEDULER_HEALTHY = "SchedulerHealthy", Writer.STATUS_SYNC, "workloads are placed on members", _HEALTH
-    WEBHOOK_HEALTHY = "WebhookHealthy", Writer.STATUS_SYNC, "policies are checked and completed when written", _HEALTH
-    SEARCH_HEALTHY = "SearchHealthy", Writer.STATUS_SYNC, "Karmada's search is served, if it is on", _OPTIONAL
+    SCHEDULER_HEALTHY = "SchedulerHealthy", Writer.STATUS_SYNC, "workloads are scheduled to members", _HEALTH
+    WEBHOOK_HEALTHY = "WebhookHealthy", Writer.STATUS_SYNC, "policies are validated and defaulted on writes", _HEALTH
+    SEARCH_HEALTHY = "SearchHealthy", Writer.STATUS_SYNC, "Karmada's search is served, if it is enabled", _OPTIONAL
     METRICS_ADAPTER_HEALTHY = (
         "MetricsAdapterHealthy",
         Writer.STATUS_SYNC,
-        "metrics over all members are served, if the adapter is on",
+        "metrics over all members are served, if the adapter is enabled",
         _OPTIONAL,
     )
     DESCHEDULER_HEALTHY = (
         "DeschedulerHealthy",
         Writer.STATUS_SYNC,
-        "replicas that found no place are moved, if descheduling is on",
+        "unschedulable replicas are moved, if descheduling is enabled",
         _OPTIONAL,
     )
     MEMBERS_REACHABLE = (
         "MembersReachable",
         Writer.STATUS_SYNC,
-        "Karmada reaches its member clusters",
+        "Karmada can reach its member clusters",
         (_R.ALL_REACHABLE, _R.SOME_UNREACHABLE, _R.NO_MEMBERS, _R.NOT_OBSERVED),
     )
     VIRTUAL_CLUSTER_SYNCED = (
         "VirtualClusterSynced",
         Writer.VIRTUAL_CLUSTER_SYNC,
-        "the instance is a hidden cluster of container management, so that it can be read from the index",
+        "container management has a hidden cluster for the instance, so that its objects are in the index",
         (_R.SYNCED, _R.SYNC_FAILED, _R.NOT_CREATED),
     )
     REGISTERED = (
         "Registered",
         Writer.INSTANCE_REGISTRY,
-        "global management knows the instance",
+        "the instance is registered with global management",
         (_R.REGISTERED, _R.REGISTRATION_PENDING),
     )

@@ -1,62 +1,63 @@
 """`Membership`: a cluster that belongs to an instance.
 
-It is named after the cluster, so the API server itself keeps a cluster in one instance. Deleting it takes the cluster
-out of the instance; a finalizer keeps it until that is done.
+It has the name of the cluster, so the API server itself ensures that a cluster is in one instance only. Deleting it
+removes the cluster from the instance; a finalizer keeps the object until that is done.
 """
 
 import datetime as dt
 from typing import Annotated, ClassVar, Literal
 
-from .cluster import LONGEST_NAME, VIRTUAL_PREFIX
-from .condition import Condition, ConditionType, conditions_of
-from .definition import Column, Definition
-from .documented import Documented, Writer
-from .fields import CustomResource, Fields, always
-from .rule import Rule, immutable, named_by_label
-from .scalars import Count, Label, Uid
+from kairship.resources.cluster import LONGEST_NAME, VIRTUAL_PREFIX
+from kairship.resources.condition import Condition, conditions_of
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.definition import Column, Definition
+from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
+from kairship.resources.schema.fields import CustomResource, Fields, always
+from kairship.resources.schema.rule import Rule, immutable, named_by_label
+from kairship.resources.schema.scalars import Count, Label, Uid
 
 
-class OnRemove(Documented):
+class OnRemove(DocumentedEnum):
     """What happens to the workloads in a cluster that leaves."""
 
-    DELETE = "Delete", "they are deleted from the cluster, as Karmada does"
-    KEEP = "Keep", "they stay and run on; nobody manages them any more"
+    DELETE = "Delete", "Karmada deletes them from the cluster"
+    KEEP = "Keep", "they continue to run, and Karmada no longer manages them"
 
 
-class MembershipPhase(Documented):
+class MembershipPhase(DocumentedEnum):
     """What a membership is doing, in one word."""
 
     PENDING = "Pending", "it waits for the cluster or the instance"
     JOINING = "Joining", "the cluster is being joined"
     JOINED = "Joined", "the cluster belongs to the instance"
-    LEAVING = "Leaving", "the cluster is being taken out"
+    LEAVING = "Leaving", "the cluster is being removed from the instance"
     FAILED = "Failed", "the cluster cannot join; its conditions say why"
 
 
-class MembershipReason(Documented):
+class MembershipReason(DocumentedEnum):
     """Why a condition of a membership has its status."""
 
     JOINED = "Joined", "the instance has the cluster"
     JOINING = "Joining", "the cluster is being joined"
-    CLUSTER_MISSING = "ClusterMissing", "container management has no cluster of this name"
+    CLUSTER_MISSING = "ClusterMissing", "no cluster of this name is registered with container management"
     CLUSTER_NOT_READY = "ClusterNotReady", "the cluster cannot be used; its own conditions say why"
     INSTANCE_MISSING = "InstanceMissing", "there is no instance of this name"
     INSTANCE_NOT_READY = "InstanceNotReady", "the instance cannot be used; its own conditions say why"
-    DUPLICATE = "Duplicate", "the instance has this cluster already under the name in the message"
-    JOIN_FAILED = "JoinFailed", "a step failed and is tried again; the message says which and why"
-    LEFT = "Left", "the instance does not have the cluster any more"
+    DUPLICATE = "Duplicate", "the instance already has this cluster under the name in the message"
+    JOIN_FAILED = "JoinFailed", "a step failed and is retried; the message says which and why"
+    LEFT = "Left", "the instance no longer has the cluster"
 
     CURRENT = "Current", "Karmada uses the cluster's current credential"
-    ROTATING = "Rotating", "a new credential is being handed to Karmada"
+    ROTATING = "Rotating", "Karmada is being given a new credential"
     ROTATION_FAILED = "RotationFailed", "the new credential did not work; the old one is kept as long as it is valid"
 
-    ROTATED = "Rotated", "Karmada's controllers hold a credential that was replaced; restart its controller-manager"
+    ROTATED = "Rotated", "Karmada's controllers still use a replaced credential; restart its controller-manager"
 
-    READY = "Ready", "Karmada reaches the cluster"
-    NOT_READY = "NotReady", "Karmada does not reach the cluster; the message is its own"
-    NOT_OBSERVED = "NotObserved", "Karmada could not be asked"
+    READY = "Ready", "Karmada can reach the cluster"
+    NOT_READY = "NotReady", "Karmada cannot reach the cluster; the message is Karmada's own"
+    NOT_OBSERVED = "NotObserved", "Karmada did not answer"
 
-    REMOVING_WORKLOADS = "RemovingWorkloads", "Karmada removes what it placed in the cluster"
+    REMOVING_WORKLOADS = "RemovingWorkloads", "Karmada removes the workloads that it placed in the cluster"
     CLEANING_UP = "CleaningUp", "Karmada's accounts are being removed from the cluster"
     CLUSTER_UNREACHABLE = "ClusterUnreachable", "the cluster does not answer; set spec.force to leave it as it is"
 
@@ -65,7 +66,7 @@ _R = MembershipReason
 
 
 class MembershipCondition(ConditionType):
-    """What can be the case with a membership."""
+    """The conditions of a membership."""
 
     JOINED = (
         "Joined",
@@ -92,7 +93,7 @@ class MembershipCondition(ConditionType):
     RESTART_REQUIRED = (
         "RestartRequired",
         Writer.MEMBERSHIP,
-        "Karmada must be restarted where we may not, because it keeps a replaced credential; gone when that is done",
+        "an administrator must restart Karmada, which still uses a replaced credential; removed after the restart",
         (_R.ROTATED, _R.NOT_OBSERVED),
     )
     READY = (
@@ -104,13 +105,13 @@ class MembershipCondition(ConditionType):
     LEAVING = (
         "Leaving",
         Writer.MEMBERSHIP,
-        "the cluster is being taken out; says what that waits for",
+        "the cluster is being removed from the instance; the message says what the removal waits for",
         (_R.REMOVING_WORKLOADS, _R.CLEANING_UP, _R.CLUSTER_UNREACHABLE, _R.INSTANCE_NOT_READY),
     )
 
 
 class MembershipSpec(Fields, frozen=True, kw_only=True):
-    """Where the cluster belongs."""
+    """The instance that the cluster belongs to."""
 
     RULES: ClassVar = (immutable("instance", "delete the membership and create another one"),)
 
@@ -121,23 +122,23 @@ class MembershipSpec(Fields, frozen=True, kw_only=True):
     """What happens to the workloads in the cluster when it leaves."""
 
     force: bool = False
-    """Whether the cluster leaves although it does not answer. What Karmada made in it then stays there."""
+    """Whether the cluster leaves even if it does not answer. Objects that Karmada created in it then stay there."""
 
 
 class MembershipStatus(Fields, frozen=True, kw_only=True):
-    """How far it is. All of it is written by the membership controller."""
+    """The observed state of the membership. The membership controller writes all of it."""
 
     observed_generation: Count = 0
-    """The metadata.generation that this was found for."""
+    """The metadata.generation that this status was observed for."""
 
     phase: MembershipPhase | None = None
     """What the membership is doing."""
 
     conditions: Annotated[tuple[Condition, ...], conditions_of(MembershipCondition)] = ()
-    """What is the case with the membership, aspect by aspect."""
+    """Conditions of the membership."""
 
     karmada_cluster_uid: Uid | None = None
-    """UID of the Cluster in Karmada. Another one of the same name is not ours."""
+    """UID of the Cluster in Karmada. A Cluster of the same name with another UID is not managed by this membership."""
 
     joined_at: dt.datetime | None = None
     """When the cluster joined."""
@@ -147,7 +148,7 @@ class MembershipStatus(Fields, frozen=True, kw_only=True):
 
 
 class Membership(CustomResource, frozen=True, kw_only=True):
-    """A cluster that belongs to an instance. It is named after the cluster."""
+    """A cluster that belongs to an instance. It has the name of the cluster."""
 
     RULES: ClassVar = (
         Rule(
@@ -172,7 +173,7 @@ MEMBERSHIPS = Definition(
         Column("Instance", ".spec.instance", "The instance that the cluster belongs to."),
         Column("Phase", ".status.phase", "What the membership is doing."),
         Column("Ready", '.status.conditions[?(@.type=="Ready")].status', "Whether Karmada finds the cluster ready."),
-        Column("Age", ".metadata.creationTimestamp", "Time since it was asked for.", type="date"),
+        Column("Age", ".metadata.creationTimestamp", "Time since its creation.", type="date"),
         Column("On remove", ".spec.onRemove", "What happens to workloads when the cluster leaves.", wide=True),
         Column("Reason", '.status.conditions[?(@.type=="Joined")].reason', "Why it is joined or not.", wide=True),
     ),

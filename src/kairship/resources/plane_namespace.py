@@ -1,9 +1,9 @@
-"""Where the plane keeps what is not one of its own kinds: Secrets, leases, service accounts."""
+"""The namespace of the plane's own objects that are not of our kinds: Secrets, leases and service accounts."""
 
 NAMESPACE = "kairship-system"
 
 KUBECONFIG = "kubeconfig"
-"""The key of a kubeconfig in a Secret."""
+"""The key of a Secret that contains a kubeconfig."""
 
 ADOPTS_LABEL = "kairship.io/adopts"
-"""On a Secret that the plane itself made of the kubeconfig by which something is adopted."""
+"""The label of a Secret that the plane created from the kubeconfig with which an instance or cluster was adopted."""

@@ -1,23 +1,24 @@
-"""`Product`: the catalogue of what a product has that roles can be about. There is one for kairship itself.
+"""`Product`: the catalogue of the permissions of a product. There is one for kairship itself.
 
-A custom role of global management is a set of permissions `<product>.<resource type>.<action>` of these catalogues.
+A custom role of global management is a set of permissions `<product>.<resource type>.<action>` from these catalogues.
 """
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from .condition import Condition, ConditionType, conditions_of
-from .definition import Column, Definition
-from .documented import Writer
-from .fields import CustomResource, Fields, always
-from .registration import RegistrationReason
-from .rule import named_by_label
-from .scalars import Count, Label, Title, keyed_by
+from kairship.resources.condition import Condition, conditions_of
+from kairship.resources.registration import RegistrationReason
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.definition import Column, Definition
+from kairship.resources.schema.documented_enum import Writer
+from kairship.resources.schema.fields import CustomResource, Fields, always
+from kairship.resources.schema.rule import named_by_label
+from kairship.resources.schema.scalars import Count, Label, Title, keyed_by
 
 
 class ProductCondition(ConditionType):
-    """What can be the case with a product."""
+    """The conditions of a product."""
 
     REGISTERED = (
         "Registered",
@@ -28,50 +29,50 @@ class ProductCondition(ConditionType):
 
 
 class Action(Fields, frozen=True, kw_only=True):
-    """Something that a role can allow."""
+    """An action that a role can allow."""
 
     name: Label
     """Name of the action, the last part of the permission: view, edit, delete …"""
 
     description: Annotated[str, Meta(max_length=512)]
-    """What somebody with this permission can do."""
+    """What a user with this permission can do."""
 
 
 class ResourceType(Fields, frozen=True, kw_only=True):
-    """A type of resource and what can be done with it."""
+    """A type of resource and its actions."""
 
     name: Label
     """Name of the type, the middle part of the permission: instance, policy, secret …"""
 
     display_name: Title = ""
-    """What people call it."""
+    """Display name of the type."""
 
     actions: Annotated[tuple[Action, ...], keyed_by("name", min_length=1, max_length=32)]
-    """What can be done with it."""
+    """The actions that roles can allow."""
 
 
 class ProductSpec(Fields, frozen=True, kw_only=True):
-    """The catalogue."""
+    """The catalogue of permissions."""
 
     display_name: Title = ""
-    """What people call the product."""
+    """Display name of the product."""
 
     resource_types: Annotated[tuple[ResourceType, ...], keyed_by("name", min_length=1, max_length=128)]
-    """The types of resources that permissions are about."""
+    """The resource types of the product."""
 
 
 class ProductStatus(Fields, frozen=True, kw_only=True):
-    """What global management made of it. All of it is written by global management."""
+    """The observed state of the product. Global management writes all of it."""
 
     observed_generation: Count = 0
-    """The metadata.generation that this was found for."""
+    """The metadata.generation that this status was observed for."""
 
     conditions: Annotated[tuple[Condition, ...], conditions_of(ProductCondition)] = ()
-    """What is the case with the product, aspect by aspect."""
+    """Conditions of the product."""
 
 
 class Product(CustomResource, frozen=True, kw_only=True):
-    """What a product has that roles can be about."""
+    """The catalogue of the permissions of a product."""
 
     RULES: ClassVar = (named_by_label("a product", longest=63),)
 
@@ -87,8 +88,8 @@ PRODUCTS = Definition(
     short_names=("prod",),
     conditions=ProductCondition,
     columns=(
-        Column("Title", ".spec.displayName", "What people call the product."),
-        Column("Registered", '.status.conditions[?(@.type=="Registered")].status', "Whether it is known."),
+        Column("Title", ".spec.displayName", "Display name of the product."),
+        Column("Registered", '.status.conditions[?(@.type=="Registered")].status', "Whether it is registered."),
         Column("Age", ".metadata.creationTimestamp", "Time since registration.", type="date"),
     ),
 )

@@ -1,37 +1,39 @@
-"""`Registration`: a resource that global management knows, so that roles can be bound to it and workspaces can hold it.
+"""`Registration`: registers a resource with global management, so that roles can be bound to it and workspaces can
+contain it.
 
-The name is made of what it registers, so the API server itself keeps one registration for each.
+Its name is composed of what it registers, so the API server itself allows only one registration of each resource.
 """
 
 from typing import Annotated, ClassVar, Literal
 
-from .condition import Condition, ConditionType, conditions_of
-from .definition import Column, Definition
-from .documented import Documented, Writer
-from .fields import CustomResource, Fields, always
-from .rule import Rule, immutable
-from .scalars import Count, Identifier, Label, Title, Uid, unique
+from kairship.resources.condition import Condition, conditions_of
+from kairship.resources.schema.condition_type import ConditionType
+from kairship.resources.schema.definition import Column, Definition
+from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
+from kairship.resources.schema.fields import CustomResource, Fields, always
+from kairship.resources.schema.rule import Rule, immutable
+from kairship.resources.schema.scalars import Count, Identifier, Label, Title, Uid, unique
 
 MOST_NAMESPACES = 4096
-"""As many fit into an object with room to spare."""
+"""The limit of namespaces in one object, which stays well below the size limit of etcd."""
 
 
-class RegistrationReason(Documented):
+class RegistrationReason(DocumentedEnum):
     """Why a condition of a registration or of a product has its status."""
 
-    REGISTERED = "Registered", "global management knows it in its present form"
-    PENDING = "Pending", "global management has not looked at it yet"
+    REGISTERED = "Registered", "global management has registered its current spec"
+    PENDING = "Pending", "global management has not processed it yet"
     REFUSED = "Refused", "global management does not accept it; the message says why"
-    PRODUCT_MISSING = "ProductMissing", "its product, or this type of resource in it, is not known"
+    PRODUCT_MISSING = "ProductMissing", "its product, or this resource type of the product, is not registered"
 
 
 class RegistrationCondition(ConditionType):
-    """What can be the case with a registration."""
+    """The conditions of a registration."""
 
     REGISTERED = (
         "Registered",
         Writer.GHIPPO,
-        "global management knows the resource",
+        "the resource is registered with global management",
         (
             RegistrationReason.REGISTERED,
             RegistrationReason.PENDING,
@@ -42,7 +44,7 @@ class RegistrationCondition(ConditionType):
 
 
 class Parent(Fields, frozen=True, kw_only=True):
-    """The resource of the same product that this one is a part of."""
+    """The resource of the same product that contains this one."""
 
     resource_type: Label
     """Its type: instance."""
@@ -52,31 +54,31 @@ class Parent(Fields, frozen=True, kw_only=True):
 
 
 class RegistrationSpec(Fields, frozen=True, kw_only=True):
-    """What is registered."""
+    """The registered resource."""
 
-    # The rest is in the name, which cannot change either.
+    # The other fields are part of the name, which cannot change either.
     RULES: ClassVar = (
         immutable("uid", "a resource that was made anew is another one; delete this registration first"),
         immutable("parent", "register another resource under another name", optional=True),
     )
 
     product: Label
-    """The product that has the resource: kairship."""
+    """The product of the resource: kairship."""
 
     resource_type: Label
-    """One of the resource types of the product: instance, namespace."""
+    """A resource type of the product: instance, namespace."""
 
     resource: Label
     """Name of the resource."""
 
     uid: Uid
-    """UID of the resource. Rights do not pass on to a later resource of the same name."""
+    """UID of the resource. Permissions do not carry over to a later resource of the same name."""
 
     display_name: Title = ""
-    """What people call it."""
+    """Display name of the resource."""
 
     parent: Parent | None = None
-    """What it is a part of: of a namespace, its instance."""
+    """The resource that contains it: for a namespace, its instance."""
 
 
 class WorkspaceReference(Fields, frozen=True, kw_only=True):
@@ -90,26 +92,26 @@ class WorkspaceReference(Fields, frozen=True, kw_only=True):
 
 
 class RegistrationStatus(Fields, frozen=True, kw_only=True):
-    """What global management made of it. All of it is written by global management."""
+    """The observed state of the registration. Global management writes all of it."""
 
     observed_generation: Count = 0
-    """The metadata.generation that this was found for."""
+    """The metadata.generation that this status was observed for."""
 
     conditions: Annotated[tuple[Condition, ...], conditions_of(RegistrationCondition)] = ()
-    """What is the case with the registration, aspect by aspect."""
+    """Conditions of the registration."""
 
     id: Identifier | None = None
-    """What global management calls the resource."""
+    """Identifier of the resource in global management."""
 
     workspace: WorkspaceReference | None = None
-    """The workspace that holds the resource."""
+    """The workspace that contains the resource."""
 
     namespaces: Annotated[tuple[Label, ...], unique(max_length=MOST_NAMESPACES)] = ()
-    """Of an instance: those of its namespaces that a workspace holds. They are to be registered too."""
+    """For an instance: its namespaces that are in a workspace. They have to be registered too."""
 
 
 class Registration(CustomResource, frozen=True, kw_only=True):
-    """A resource that global management knows. Its name is `<product>.<type>.<resource>`, or for a part of something
+    """A resource that is registered with global management. Its name is `<product>.<type>.<resource>`, or with a parent
     `<product>.<type>.<parent>.<resource>`."""
 
     RULES: ClassVar = (
@@ -133,11 +135,11 @@ REGISTRATIONS = Definition(
     short_names=("reg",),
     conditions=RegistrationCondition,
     columns=(
-        Column("Product", ".spec.product", "The product that has the resource."),
+        Column("Product", ".spec.product", "The product of the resource."),
         Column("Type", ".spec.resourceType", "Type of the resource."),
         Column("Resource", ".spec.resource", "Name of the resource."),
-        Column("Workspace", ".status.workspace.name", "The workspace that holds it."),
-        Column("Registered", '.status.conditions[?(@.type=="Registered")].status', "Whether it is known."),
+        Column("Workspace", ".status.workspace.name", "The workspace that contains it."),
+        Column("Registered", '.status.conditions[?(@.type=="Registered")].status', "Whether it is registered."),
         Column("Age", ".metadata.creationTimestamp", "Time since registration.", type="date"),
     ),
     selectable=(".spec.product", ".spec.resourceType"),

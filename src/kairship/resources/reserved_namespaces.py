@@ -1,4 +1,4 @@
-"""Namespaces of an instance in which Karmada and the plane keep their own things: member tokens, above all."""
+"""Namespaces of an instance that belong to Karmada and to the plane. Above all they contain the tokens of members."""
 
 RESERVED = frozenset({"karmada-system", "karmada-cluster", "kairship-system", "kube-system"})
 RESERVED_PREFIX = "karmada-es-"

@@ -1,8 +1,8 @@
-"""Versions of Karmada, as they follow each other."""
+"""The order of Karmada versions."""
 
 
 def is_older(version: str, than: str) -> bool:
-    """v1.18.9 is older than v1.18.10, and a pre-release older than its release."""
+    """Whether a version is older: v1.18.9 is older than v1.18.10, and a pre-release is older than its release."""
     return _order(version) < _order(than)
 
 

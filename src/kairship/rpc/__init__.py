@@ -1,12 +1,15 @@
-"""Services and how they are called: what the entrance and the roles behind it have in common.
+"""The machinery of our services, which the entrance and the backends behind it (ghippo, kpanda) share.
 
-    calls       one request being served: who asks, and how long there is
-    errors      what a caller is told when something goes wrong
-    registry    which object answers which method of the protos, or which role behind
-    role_server, role_channel
-                how a role behind the entrance is called, and by whom: `service_tokens`, `passing`
-    own_kinds   our custom resources as services read them: from memory, never older than what was written here
-    listing     sorting and pages; `selectors`, `views`, `waiting` and `refusals` are what else services share
+A service is a plain object with a coroutine per method of the protos; it is the same in the entrance and in a backend.
 
-A service is a plain object with a coroutine per method, the same behind the entrance and in a role of its own.
+    calls, sight            one call: its caller, what the caller may see, and how much time is left
+    errors                  the errors that callers get; `grpc_status` and `admission_errors` translate to and from them
+    service_registry        which service object or backend answers a method
+    backend_server          the gRPC server of a backend; `service_tokens` decides which of our processes may call it
+    backend_channel         the client side of it; `caller_metadata` and `reply_metadata` travel beside the messages
+    resource_cache          our custom resources in memory, never older than what this process has written
+    listing, selectors, views, pending
+                            sorting and paging, selectors, common messages, and work queues of streaming methods
+    native_access           the addresses of the Kubernetes APIs behind the entrance
+    defects                 how a defect of ours is logged
 """

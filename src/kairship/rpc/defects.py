@@ -1,4 +1,4 @@
-"""Defects of ours, in the logs: where they happened, but not what the error says. That may be a part of the request."""
+"""Logs defects of ours: where they happened, but not what the error says, which may be a part of the request."""
 
 import traceback
 from typing import Any

@@ -1,21 +1,21 @@
-"""What a caller is told when something goes wrong: `google.rpc.Status`, with the codes of gRPC and of HTTP.
+"""The errors that callers get: `google.rpc.Status`, with the codes of gRPC and of HTTP.
 
 ApiError
 ├── InvalidArgument      3   400  the request itself is wrong; one violation per field
-├── DeadlineExceeded     4   504  the time of the request ran out
-├── NotFound             5   404  there is none, or none that the caller may know of
+├── DeadlineExceeded     4   504  the deadline of the request has passed
+├── NotFound             5   404  there is no such object, or none that the caller may know of
 ├── AlreadyExists        6   409
 ├── PermissionDenied     7   403
-├── ResourceExhausted    8   429  too many; `retry_after` says when to come back
-│   └── TooLarge         8   413  too large, now and later
-├── FailedPrecondition   9   400  not in this state; the message says what must be done first
-├── Aborted              10  409  somebody else was faster: read again
+├── ResourceExhausted    8   429  too many requests; `retry_after` says when to try again
+│   └── TooLarge         8   413  the request is too large; trying again does not help
+├── FailedPrecondition   9   400  not possible in this state; the message says what must be done first
+├── Aborted              10  409  another writer was faster: read again
 ├── Unimplemented        12  501
 ├── Internal             13  500  a defect of ours; the message says nothing but the request id
-├── Unavailable          14  503  something behind us does not answer; the same call may succeed later
+├── Unavailable          14  503  a backend or cluster does not answer; the same call may succeed later
 └── Unauthenticated      16  401
 
-Handlers raise these, or let errors of `kairship.kube` pass: `of_exception` turns them into these.
+Handlers raise these, or let errors of `kairship.kube` pass, which `of_exception` turns into these.
 """
 # ruff: noqa: N818 - NotFound, Aborted: the names are the codes
 
@@ -71,10 +71,10 @@ _HTTP = {
 
 
 class ApiError(Exception):
-    """Something that the caller is told. The message is for the caller: what is wrong, and what to do next."""
+    """An error whose message is for the caller: what is wrong, and what to do next."""
 
     HTTP_STATUS: ClassVar[int | None] = None
-    """Where it is not the usual one of the code."""
+    """The HTTP status, where it is not the usual one of the code."""
 
     def __init__(
         self, code: Code, message: str, *, details: Iterable[Message[Any]] = (), retry_after: float | None = None
@@ -98,7 +98,7 @@ class ApiError(Exception):
 
 
 class _Coded(ApiError):
-    """An error whose class says its code."""
+    """An error whose class determines its code."""
 
     CODE: ClassVar[Code]
 
@@ -107,7 +107,7 @@ class _Coded(ApiError):
 
 
 class InvalidArgument(_Coded):
-    """The request is wrong. Each violation is the path of a field and what is wrong with it."""
+    """The request is wrong. A violation is the path of a field and what is wrong with that field."""
 
     CODE = Code.INVALID_ARGUMENT
 
@@ -118,9 +118,9 @@ class InvalidArgument(_Coded):
         violations: Sequence[tuple[str, str]] = (),
         details: Iterable[Message[Any]] = (),
     ) -> None:
-        found = [BadRequest.FieldViolation(field=field, description=text) for field, text in violations]
-        told = message or "; ".join(f"{field}: {text}" if field else text for field, text in violations)
-        super().__init__(told, details=(*([BadRequest(field_violations=found)] if found else ()), *details))
+        fields = [BadRequest.FieldViolation(field=field, description=text) for field, text in violations]
+        message = message or "; ".join(f"{field}: {text}" if field else text for field, text in violations)
+        super().__init__(message, details=(*([BadRequest(field_violations=fields)] if fields else ()), *details))
         self.violations = tuple(violations)
 
 
@@ -153,7 +153,7 @@ class ResourceExhausted(_Coded):
 
 
 class TooLarge(ResourceExhausted):
-    """Too large, now and later. HTTP has a status for it, so that nobody sends it again."""
+    """The request is too large. HTTP has a status of its own for this, so that clients do not send it again."""
 
     HTTP_STATUS = 413
 
@@ -171,55 +171,53 @@ class Unimplemented(_Coded):
 
 
 class Internal(_Coded):
-    """A defect of ours. The request id is what leads to it in the logs, and all that the caller is told."""
+    """A defect of ours. The caller gets nothing but the request id, by which operators find the defect in the logs."""
 
     CODE = Code.INTERNAL
 
     def __init__(self, request_id: str) -> None:
         super().__init__(
-            f"something went wrong here; the operators find it in the logs as request {request_id}",
+            f"an internal error occurred; operators find it in the logs under request id {request_id}",
             details=[RequestInfo(request_id=request_id)],
         )
 
 
-_UNCERTAIN = "look whether a change has come about before you try again"
+_UNCERTAIN = "check whether the change was made before you try again"
 
 
 def of_exception(error: BaseException, *, request_id: str = "") -> ApiError:
-    """What the caller is told of an error that a handler did not catch."""
+    """Returns the error that the caller gets for an exception that a handler did not catch."""
     match error:
         case ApiError():
             return error
         case kube.ApiError():
             return _of_refusal(error, request_id)
         case kube.TimedOut():
-            return DeadlineExceeded(f"the cluster behind this did not answer in time; {_UNCERTAIN}")
+            return DeadlineExceeded(f"the API server of the cluster did not answer in time; {_UNCERTAIN}")
         case kube.KubeError():
             return _of_no_answer(error)
         case TimeoutError():
-            return DeadlineExceeded("the time of the request ran out; ask for less, or allow more time")
+            return DeadlineExceeded("the deadline of the request has passed; request less, or set a later deadline")
         case _:
             return Internal(request_id)
 
 
 def _of_no_answer(error: kube.KubeError) -> ApiError:
-    """Errors name addresses and files inside the platform: those are for the logs."""
+    """Leaves out the text of the error: it names addresses and files inside the platform, which are for the logs."""
     reason = ErrorInfo(reason=type(error).__name__, domain=KUBERNETES)
     match error:
         case kube.UnknownKind():
-            message = "the cluster does not serve this kind (yet); install its definition, or try again"
+            message = "the cluster does not serve this kind (yet); install its CRD, or try again"
         case kube.ConnectFailed():
-            message = "the cluster behind this cannot be reached; nothing was changed, try again"
+            message = "the API server of the cluster cannot be reached; nothing was changed, try again"
         case kube.TlsError() | kube.ConfigError():
-            message = (
-                "the credential or certificate of the cluster behind this is not valid; its operator must renew it"
-            )
+            message = "the credential or certificate of the cluster is not valid; the cluster's operator must renew it"
         case _:
-            message = f"the cluster behind this did not answer properly; {_UNCERTAIN}"
+            message = f"the API server of the cluster did not answer properly; {_UNCERTAIN}"
     return Unavailable(message, details=[reason], retry_after=1.0 if error.retryable else None)
 
 
-# The first that fits counts.
+# The first class that matches counts.
 _OF_KUBERNETES: tuple[tuple[type[kube.ApiError], Code], ...] = (
     (kube.Invalid, Code.INVALID_ARGUMENT),
     (kube.BadRequest, Code.INVALID_ARGUMENT),
@@ -240,21 +238,21 @@ _OURSELVES = f'User "system:serviceaccount:{NAMESPACE}:'
 
 
 def _of_refusal(error: kube.ApiError, request_id: str) -> ApiError:
-    """A refusal of Kubernetes, with its reason, its causes and its wish for a pause.
+    """A refusal by Kubernetes, with its reason, its causes and its Retry-After.
 
-    It is about what the caller wants, so its own words are passed on. Two are not: that *we* are refused is nothing
-    that the caller can mend, and an answer that has no place here is a defect.
+    A refusal is about the caller's request, so its message is passed on, with two exceptions: the caller can do nothing
+    about a refusal of Kairship's own identity, and a status that has no code here is a defect.
     """
     if isinstance(error, kube.Forbidden) and _OURSELVES in error.message:
         return Unavailable(
-            "Kairship's own identity lacks a right in the cluster behind this: for a moment when that was just started;"
-            " if it lasts, its operator must give Kairship its roles again",
+            "Kairship's own service account lacks a permission in the cluster. That is normal for a moment after the "
+            "cluster has started; if it lasts, the cluster's operator must apply Kairship's RBAC roles again",
             retry_after=1.0,
         )
     code = next((code for kind, code in _OF_KUBERNETES if isinstance(error, kind)), None)
     if code is None:
         if isinstance(error, kube.Unauthorized):
-            return Unavailable("the credential that Kairship has for this cluster is not accepted; renew it")
+            return Unavailable("the cluster does not accept the credential that Kairship has for it; renew it")
         return Internal(request_id)
     reason = ErrorInfo(
         reason=error.reason or type(error).__name__, domain=KUBERNETES, metadata={"status": str(error.status)}

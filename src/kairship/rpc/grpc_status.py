@@ -1,4 +1,4 @@
-"""Errors as gRPC carries them: a code, a message, and `google.rpc.Status` with its details beside them."""
+"""Errors as gRPC carries them: a code and a message, with `google.rpc.Status` and its details as a trailer."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,13 +24,15 @@ def trailer_of(error: ApiError) -> tuple[str, bytes]:
     return DETAILS, error.status().to_binary()
 
 
-def told_by(failure: grpc.aio.AioRpcError) -> ApiError | None:
-    """The error that a server of ours ended a call with; None if it is not from one."""
+def api_error_of(failure: grpc.aio.AioRpcError) -> ApiError | None:
+    """The error with which a server of ours ended a call; None if the failure does not come from one."""
     for key, value in failure.trailing_metadata() or ():
         if key == DETAILS and isinstance(value, bytes):
             try:
                 status = Status.from_binary(value)
-                return ApiError(Code(status.code), status.message, details=_details(status), retry_after=_pause(status))
+                return ApiError(
+                    Code(status.code), status.message, details=_details(status), retry_after=_retry_after(status)
+                )
             except (ValueError, TypeError, EOFError, RecursionError):
                 return None
     return None
@@ -44,9 +46,9 @@ def _details(status: Status) -> Iterator[Message[Any]]:
                 yield detail
 
 
-def _pause(status: Status) -> float | None:
+def _retry_after(status: Status) -> float | None:
     for packed in status.details:
-        told = packed.unpack(RetryInfo)
-        if told is not None and told.retry_delay is not None:
-            return told.retry_delay.to_seconds()
+        retry = packed.unpack(RetryInfo)
+        if retry is not None and retry.retry_delay is not None:
+            return retry.retry_delay.to_seconds()
     return None

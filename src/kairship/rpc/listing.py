@@ -1,7 +1,6 @@
-"""Lists as callers want them: sorted, cut into pages, and told how much there is in all.
+"""Sorts lists, cuts them into pages, and says how many items there are in all.
 
-Sorting is stable and total: what the key leaves open is decided by namespace and name, so that no item is on two pages
-or on none.
+The order is total: items with equal keys are ordered by namespace and name, so that no item is on two pages or on none.
 """
 
 import math
@@ -21,7 +20,7 @@ Key = Callable[[T], Any]
 
 
 class Paged(Protocol):
-    """A request for a list. All of them have these fields."""
+    """A request for a list; every such request has these fields."""
 
     @property
     def page(self) -> int: ...
@@ -30,7 +29,7 @@ class Paged(Protocol):
 
 
 class Sorted(Paged, Protocol):
-    """One whose order can be chosen."""
+    """A request for a list whose order the caller can choose."""
 
     @property
     def sort_by(self) -> SortBy: ...
@@ -39,7 +38,7 @@ class Sorted(Paged, Protocol):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Which items of a sorted list are asked for."""
+    """The page of a sorted list that a request asks for."""
 
     page: int
     size: int
@@ -53,11 +52,11 @@ class Window(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int | None:
-        """How many items of the list are needed to fill the page; None for all."""
+        """How many items of the list are needed to fill the page; None if all are."""
         return None if self.size == ALL else self.page * self.size
 
     def cut(self, items: Sequence[T]) -> Sequence[T]:
-        """The page, out of at least the first `end` items."""
+        """Returns the page, given at least the first `end` items."""
         return items if self.size == ALL else items[(self.page - 1) * self.size : self.end]
 
     def pagination(self, total: int) -> Pagination:
@@ -66,7 +65,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, Generic[T], frozen=True):
-    """What a kind of list can be sorted by. `name` decides wherever a key does not, and where there is no such key."""
+    """The keys by which a list can be sorted. `name` decides between equal keys and stands in for a missing key."""
 
     name: Key[T]
     created: Key[T]
@@ -76,9 +75,9 @@ class Order(msgspec.Struct, Generic[T], frozen=True):
         return sorted(items, key=self.key(request), reverse=is_descending(request))
 
     def key(self, request: Sorted) -> Key[T]:
-        wanted = request.sort_by
-        by_age = wanted in (SortBy.UNSPECIFIED, SortBy.created_at)
-        chosen = self.created if by_age else self.keys.get(wanted, self.name)
+        sort_by = request.sort_by
+        by_age = sort_by in (SortBy.UNSPECIFIED, SortBy.created_at)
+        chosen = self.created if by_age else self.keys.get(sort_by, self.name)
         return lambda item: (chosen(item), self.name(item))
 
 
@@ -87,7 +86,7 @@ def is_descending(request: Sorted) -> bool:
 
 
 def page_of(items: Iterable[T], order: Order[T], request: Sorted) -> tuple[Sequence[T], Pagination]:
-    """The page of `items` that is asked for."""
+    """Returns the page of `items` that the request asks for."""
     window = Window.of(request)
-    found = order.sort(items, request)
-    return window.cut(found), window.pagination(len(found))
+    ordered = order.sort(items, request)
+    return window.cut(ordered), window.pagination(len(ordered))

@@ -1,4 +1,4 @@
-"""Label and field selectors in the form that kubectl takes, for lists that are not selected by an API server."""
+"""Label and field selectors in kubectl's syntax, for lists that no API server filters."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _KEY = re.compile(r"^(?P<absent>!?)\s*(?P<key>[A-Za-z0-9][-A-Za-z0-9_./]*)$")
 
 
 def label_selector(text: str, *, field: str = "labelSelector") -> Callable[[Labels], bool]:
-    """Whether labels are as `text` wants them. Raises `InvalidArgument` about `field`."""
+    """Returns a predicate on labels. A syntax error raises `InvalidArgument` that names `field`."""
     requirements = [_requirement(part.strip(), field) for part in _SPLIT.split(text) if part.strip()]
     return lambda labels: all(holds(labels) for holds in requirements)
 
@@ -22,7 +22,7 @@ def label_selector(text: str, *, field: str = "labelSelector") -> Callable[[Labe
 def field_selector(
     text: str, values: Mapping[str, Callable[[Any], str]], *, field: str = "fieldSelector"
 ) -> Callable[[Any], bool]:
-    """Whether the fields of an object are as `text` wants them. `values` are the fields that can be asked for."""
+    """Returns a predicate on objects. `values` has the fields that can be selected by, and how to read them."""
     requirements: list[Callable[[Any], bool]] = []
     for part in (part.strip() for part in text.split(",") if part.strip()):
         found = _EQUALITY.fullmatch(part)
@@ -46,13 +46,12 @@ def _requirement(text: str, field: str) -> Callable[[Labels], bool]:
         return _among(found["key"], {found["value"]}, wanted=found["operator"] != "!=")
     if found := _KEY.fullmatch(text):
         return _present(found["key"], wanted=not found["absent"])
-    raise InvalidArgument(
-        violations=[(field, f"{text!r} is no requirement: write key=value, key!=value, key in (a,b)")]
-    )
+    forms = "key=value, key!=value, key in (a,b), key notin (a,b), key or !key"
+    raise InvalidArgument(violations=[(field, f"{text!r} is not a requirement: write {forms}")])
 
 
 def _among(key: str, values: set[str], *, wanted: bool) -> Callable[[Labels], bool]:
-    """As in Kubernetes: what lacks the label is none of the values."""
+    """As in Kubernetes, an object without the label has none of the values."""
     return lambda labels: (labels.get(key) in values) is wanted
 
 

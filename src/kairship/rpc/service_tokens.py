@@ -1,8 +1,8 @@
-"""Which of our processes calls: tokens of service accounts of the global cluster, verified without asking it.
+"""Authenticates our own processes by service account tokens of the global cluster, without a TokenReview per call.
 
-A token counts if the global cluster has signed it, for us (its audience), for one of the accounts that may call, and
-for this time. The keys are those that the cluster publishes; they are read when the process starts, every few minutes,
-and when a token names one that is not known, though not at every such token.
+A token is accepted if the global cluster has signed it, its audience is this backend, its subject is one of the
+accounts that may call, and it has not expired. The cluster publishes its keys (JWKS); they are read when the process
+starts, every ten minutes, and when a token names an unknown key, but then not more often than every few seconds.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ from kairship.resources import NAMESPACE
 from kairship.rpc.errors import Unauthenticated, Unavailable
 
 _ALGORITHMS = ["RS256", "ES256"]
-_READ_AGAIN = 600.0
-_NOT_SOONER = 5.0
+_REFRESH_INTERVAL = 600.0
+_MIN_REFRESH_INTERVAL = 5.0
 _LEEWAY = 30
 _TIMEOUT = 5.0
 _REMEMBERED = 256
@@ -31,6 +31,8 @@ log = structlog.get_logger(__name__)
 
 
 class ServiceTokens:
+    """Verifies service account tokens and remembers the verified ones until they expire."""
+
     def __init__(
         self,
         client: Client,
@@ -40,7 +42,7 @@ class ServiceTokens:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`client` is of the global cluster; `accounts` are those of the plane's namespace that may call."""
+        """`client` is that of the global cluster. `accounts` of the plane's namespace may call."""
         self._client = client
         self._audience = audience
         self._accounts = {f"system:serviceaccount:{NAMESPACE}:{account}": account for account in accounts}
@@ -52,7 +54,10 @@ class ServiceTokens:
         self._good: dict[bytes, tuple[str, float]] = {}
 
     async def account_of(self, token: str) -> str:
-        """Raises `Unauthenticated`, or `Unavailable` as long as the keys cannot be had."""
+        """Returns the account of a token.
+
+        Raises `Unauthenticated`, or `Unavailable` as long as the keys could not be read.
+        """
         digest = hashlib.sha256(token.encode()).digest()
         known = self._good.get(digest)
         if known is not None and known[1] > self._now():
@@ -62,7 +67,7 @@ class ServiceTokens:
         account = self._accounts.get(str(claims.get("sub")))
         audience = claims.get("aud")
         if account is None or self._audience not in ([audience] if isinstance(audience, str) else audience or ()):
-            raise Unauthenticated("this service account may not call this process")
+            raise Unauthenticated("this service account may not call this process, or the token has another audience")
         if len(self._good) >= _REMEMBERED:
             self._good.clear()
         self._good[digest] = (account, float(claims["exp"]))
@@ -73,18 +78,18 @@ class ServiceTokens:
         try:
             return self._decode(token)
         except (JoseError, ValueError, TypeError):
-            # The cluster may have a new key. Whoever sends rubbish does not make us ask for each of it.
-            if self._clock() - self._read_at < _NOT_SOONER:
-                raise Unauthenticated("the token of the service account is not valid") from None
+            # The cluster may have a new key. A client that sends rubbish must not make us read the keys each time.
+            if self._clock() - self._read_at < _MIN_REFRESH_INTERVAL:
+                raise Unauthenticated("the service account token is not valid") from None
         await self._read()
         try:
             return self._decode(token)
         except (JoseError, ValueError, TypeError):
-            raise Unauthenticated("the token of the service account is not valid") from None
+            raise Unauthenticated("the service account token is not valid") from None
 
     def _decode(self, token: str) -> Mapping[str, Any]:
         if self._keys is None:
-            raise Unavailable("the keys of the global cluster are not known yet; try again", retry_after=1.0)
+            raise Unavailable("the token keys of the global cluster have not been read yet; try again", retry_after=1.0)
         claims = jwt.decode(token, self._keys, algorithms=_ALGORITHMS).claims
         rules = jwt.JWTClaimsRegistry(
             now=int(self._now()),
@@ -98,20 +103,20 @@ class ServiceTokens:
         return claims
 
     async def _keep_current(self) -> None:
-        if self._clock() - self._read_at < _READ_AGAIN:
+        if self._clock() - self._read_at < _REFRESH_INTERVAL:
             return
         await self._read()
 
     async def _read(self) -> None:
         self._read_at = self._clock()
         try:
-            described = await self._published("/.well-known/openid-configuration")
-            published = await self._published("/openid/v1/jwks")
-            self._keys, self._issuer = KeySet.import_key_set(published), described["issuer"]
-            # A key that was withdrawn takes its tokens with it.
+            configuration = await self._published("/.well-known/openid-configuration")
+            keys = await self._published("/openid/v1/jwks")
+            self._keys, self._issuer = KeySet.import_key_set(keys), configuration["issuer"]
+            # Tokens of a key that was withdrawn are not accepted any more.
             self._good.clear()
         except (KubeError, JoseError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-            self._read_at = self._clock() - _READ_AGAIN + _NOT_SOONER
+            self._read_at = self._clock() - _REFRESH_INTERVAL + _MIN_REFRESH_INTERVAL
             log.warning("keys of the global cluster not read", error=str(error))
 
     async def _published(self, path: str) -> Any:

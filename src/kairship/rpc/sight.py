@@ -1,27 +1,31 @@
-"""What a caller may see: every list, count and watch that is filtered is held to this, also in the roles behind the
-entrance, which cannot ask the bindings themselves.
+"""What a caller may see.
+
+Every list, count and watch that is filtered obeys it. The entrance decides it and passes it on to the backends, which
+cannot read the bindings themselves.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from kairship.resources import Reach, is_reserved
+from kairship.resources import Coverage, is_reserved
 
 
 class Visible(msgspec.Struct, frozen=True, kw_only=True):
-    """The namespaces of an instance that a caller may see objects in."""
+    """The namespaces of an instance in which a caller may see objects."""
 
     namespaces: frozenset[str] | None = None
-    """None for all there are."""
+    """None for all namespaces."""
     reserved: bool = False
-    """Whether those in which Karmada keeps its own things are among them."""
+    """Whether the namespaces in which Karmada keeps its own objects are among them."""
 
-    def to_list(self, asked: str | None) -> Sequence[str | None]:
-        """The namespaces that a list goes through, when `asked` is asked for (None for all); None stands for all of
-        them at once."""
-        if asked is not None:
-            return [asked] if self.includes(asked) else []
+    def namespaces_to_list(self, requested: str | None) -> Sequence[str | None]:
+        """The namespaces to list for a request of one namespace, or of all (None).
+
+        A None in the result stands for one list of all namespaces at once.
+        """
+        if requested is not None:
+            return [requested] if self.includes(requested) else []
         if self.namespaces is None:
             return [None]
         return sorted(filter(self.includes, self.namespaces))
@@ -33,16 +37,17 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
-    """Decided before the service is called. Without a decision there is nothing in sight."""
+    """What a reply may be about. It is decided before the service is called; without a decision nothing is in sight."""
 
-    reach: Reach = Reach()
+    # The name of the field between our processes, which may be of different releases during an upgrade.
+    coverage: Coverage = msgspec.field(default=Coverage(), name="reach")
     """Where the caller holds the permission of the method."""
-    reserved: Reach = Reach()
-    """Where the caller may look into the namespaces in which Karmada keeps its own things."""
+    reserved: Coverage = Coverage()
+    """Where the caller may see into the namespaces in which Karmada keeps its own objects."""
 
     def within(self, instance: str) -> Visible:
-        """The namespaces of an instance in sight."""
-        held = self.reach
+        """The namespaces of one instance that are in sight."""
+        held = self.coverage
         whole = held.everywhere or instance in held.instances
         return Visible(
             namespaces=None if whole else held.namespaces.get(instance, frozenset()),
@@ -50,7 +55,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def covers(self, other: "Sight") -> bool:
-        return self.reach.covers(other.reach) and self.reserved.covers(other.reserved)
+        return self.coverage.covers(other.coverage) and self.reserved.covers(other.reserved)
 
 
-EVERYTHING = Sight(reach=Reach(everywhere=True), reserved=Reach(everywhere=True))
+EVERYTHING = Sight(coverage=Coverage(everywhere=True), reserved=Coverage(everywhere=True))

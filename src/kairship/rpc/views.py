@@ -1,13 +1,13 @@
-"""What all of our own kinds have in common, as callers see it. Pure functions."""
+"""The messages that all of our own kinds have in common: metadata and conditions. Pure functions."""
 
 import datetime as dt
 from collections.abc import Iterable
 
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import Condition, ObjectMeta, OwnerReference
 from kairship.resources import Condition as OwnCondition
-from kairship.rpc.own_kinds import SeenMetadata
+from kairship.rpc.resource_cache import SeenMetadata
 
-# A second copy of the object, of a Secret with its values.
+# kubectl keeps a second copy of the object in it, and of a Secret with its values.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -18,8 +18,8 @@ def metadata_view(seen: SeenMetadata) -> ObjectMeta:
         name=seen.name,
         uid=seen.uid,
         resource_version=seen.resource_version,
-        creation_timestamp=seconds(seen.creation_timestamp),
-        deletion_timestamp=seconds(deleted),
+        creation_timestamp=unix_seconds(seen.creation_timestamp),
+        deletion_timestamp=unix_seconds(deleted),
         labels=dict(seen.labels or {}),
         annotations=annotations,
         owner_references=[OwnerReference(uid=each.uid, controller=each.controller) for each in seen.owner_references],
@@ -40,5 +40,6 @@ def conditions_view(conditions: Iterable[OwnCondition]) -> list[Condition]:
     ]
 
 
-def seconds(time: dt.datetime | None) -> int:
+def unix_seconds(time: dt.datetime | None) -> int:
+    """0 if there is no time, as in the protos."""
     return int(time.timestamp()) if time else 0

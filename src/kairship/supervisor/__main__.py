@@ -1,7 +1,7 @@
-"""`python -m kairship.supervisor --data-dir DIR`: the supervisor itself, in the foreground, logging to stderr.
+"""`python -m kairship.supervisor --data-dir DIR`: runs the supervisor in the foreground. It logs to stderr.
 
-It ends on SIGTERM, SIGINT or when asked through the control socket, and only after everything it runs has been stopped.
-The control socket answers until then.
+It ends on SIGTERM, on SIGINT, or on a call of `shutdown`, after all its processes have been stopped. The control socket
+answers until then.
 """
 
 import argparse
@@ -16,15 +16,15 @@ import structlog
 from kairship.process.logs import log_as_json
 from kairship.supervisor import lock
 from kairship.supervisor.errors import SupervisorError
-from kairship.supervisor.layout import Layout
+from kairship.supervisor.paths import Layout
 from kairship.supervisor.server import serving
-from kairship.supervisor.service import Supervisor
+from kairship.supervisor.supervisor import Supervisor
 
 log = structlog.get_logger()
 
 
 async def supervise(layout: Layout) -> None:
-    """Run the plane's processes until told to stop."""
+    """Run the plane's processes until a signal or a call shuts the supervisor down."""
     supervisor = Supervisor(layout)
     async with asyncio.TaskGroup() as tasks:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -48,7 +48,7 @@ def main() -> int:
     layout.create()
     try:
         with lock.held(layout.lock):
-            os.chdir("/")  # not to keep a file system busy that happened to be the caller's
+            os.chdir("/")  # so that the caller's file system is not kept busy
             asyncio.run(supervise(layout))
     except (SupervisorError, OSError) as error:
         log.error("cannot run", problem=str(error))

@@ -1,4 +1,4 @@
-"""Replacing a file so that readers, and we after a crash, find the old content or the new and nothing between."""
+"""Atomic replacement of files: readers find the old content or the new content, even after a crash."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 def load(path: Path, kind: type[T], *, default: T) -> T:
-    """What a JSON file holds. A damaged one stops us: to go on as if it were empty would break promises."""
+    """The content of a JSON file, or `default` if there is none. Raises an error if the file is damaged: to continue as
+    if it were empty would lose ports, terms or specifications."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
@@ -22,7 +23,7 @@ def load(path: Path, kind: type[T], *, default: T) -> T:
 
 
 def replace(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file that only its owner can read. `durable` survives a power failure, at the cost of two fsyncs."""
+    """Write a file that only its owner can read. If `durable`, it survives a power failure and costs two fsyncs."""
     temporary = path.with_name(f".{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -36,7 +37,7 @@ def replace(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file for good; it may be gone already."""
+    """Remove a file durably. It may be gone already."""
     path.unlink(missing_ok=True)
     sync_directory(path.parent)
 

@@ -1,13 +1,14 @@
-"""One supervised process: the wish (a specification, stopped or not) and the task that makes it come true.
+"""One supervised process: its desired state (a specification, stopped or not) and the task that reconciles it.
 
-Callers change the wish, at once and without waiting; `Child.run`, one task per child, follows it. The task decides anew
-whenever anything changes, from what is the case by then, so calls may overlap, repeat and contradict each other: the
-last word holds. Order among processes follows from two local rules and needs no plan:
+Callers change the desired state at once and without waiting; `Child.run`, one task per child, follows it. The task is
+level-triggered: on every change it decides from the present state. So calls may overlap, repeat and contradict each
+other, and the last one counts. Two local rules give the order among processes, and no plan is needed:
 
-- a process starts when everything that it comes after is ready, and not about to be taken down itself;
-- a process that must go waits until those that come after it, and must go too, are gone.
+- a process starts when all processes that it comes after are ready, and are not about to be stopped;
+- a process that has to stop waits until the processes that come after it and have to stop as well are gone.
 
-The second makes a stop, a restart or a shutdown of many run in reverse order, concurrently where they are independent.
+By the second rule a stop, a restart or a shutdown of many processes runs in reverse order, and concurrently where they
+are independent.
 """
 
 import asyncio
@@ -21,35 +22,35 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
+from kairship.process.change_notifier import ChangeNotifier
 from kairship.supervisor import ports, probe
-from kairship.supervisor.changes import Changes
 from kairship.supervisor.logfile import LogFile
-from kairship.supervisor.process import Process
-from kairship.supervisor.roster import Roster
+from kairship.supervisor.os_process import Process
+from kairship.supervisor.running import RunningProcesses
 from kairship.supervisor.spec import ProcessSpec, State
 
 log = structlog.get_logger()
 
 FIRST_CHECK, SLOWEST_CHECK = 0.1, 1.0
-"""Interval of checks while starting; it grows from the one to the other."""
+"""The interval of checks while a process starts grows from the first to the second."""
 READY_CHECK = 5.0
 FAILURES_TO_UNREADY = 3
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 30.0
-WELL_AGAIN = 60.0
-"""Seconds of readiness after which earlier failures are forgiven."""
+STABLE_AFTER = 60.0
+"""Seconds of readiness after which the backoff starts from its beginning again."""
 HOPELESS = 3
-"""Failures in a row without ever having been ready, from which on it is not worth waiting."""
+"""Consecutive failures without ever having been ready, after which waiting is pointless."""
 
 
-class Neighbours(Protocol):
-    """What a child must know of the others."""
+class Dependencies(Protocol):
+    """What a child needs to know about the other children."""
 
-    def awaited(self, child: "Child") -> str:
-        """What the child must wait for before it starts, in words; empty if nothing."""
+    def blocked_by(self, child: "Child") -> str:
+        """The processes that the child must wait for before it starts, as a text; empty if there are none."""
         ...
 
-    def must_go_first(self, child: "Child") -> bool:
-        """Whether others have to be gone before this child may be taken down."""
+    def has_running_dependents(self, child: "Child") -> bool:
+        """Whether processes that come after this child are being stopped, and must be gone before it is stopped."""
         ...
 
 
@@ -60,14 +61,14 @@ class Child:
         *,
         stopped: bool,
         log_file: LogFile,
-        roster: Roster,
-        changes: Changes,
-        neighbours: Neighbours,
+        running_processes: RunningProcesses,
+        changes: ChangeNotifier,
+        dependencies: Dependencies,
     ) -> None:
         self.spec = spec
         self.stopped = stopped
         self.retired = False
-        """To be taken down for good: `run` ends when the process is gone."""
+        """Whether the child is to be stopped for good: `run` ends when its process is gone."""
         self.process: Process | None = None
         self.since = time.time()
         self.reason = ""
@@ -81,15 +82,15 @@ class Child:
         self._failed_starts = 0
         self._ready_at: float | None = None
         self._backoff = FIRST_BACKOFF
-        self._roster = roster
+        self._running_processes = running_processes
         self._changes = changes
-        self._neighbours = neighbours
+        self._dependencies = dependencies
         self._log = log.bind(process=spec.name)
 
-    # The wish.
+    # Changes of the desired state.
 
     def assign(self, spec: ProcessSpec) -> bool:
-        """Run this from now on. False if that is what it does already, with the same content of its files."""
+        """Run this specification from now on. Returns False if it and its files have not changed."""
         current = fingerprint(spec)
         if current == self._fingerprint and not self.retired:
             return False
@@ -98,7 +99,7 @@ class Child:
         return True
 
     def start(self) -> None:
-        """Without waiting for the next attempt. One that is under way goes on, and counts as the first."""
+        """Start at once, without waiting for the backoff. An attempt that is running continues as the first one."""
         if self.stopped or self._state is State.BACKOFF:
             self.stopped = False
             self._renew()
@@ -107,7 +108,7 @@ class Child:
 
     def stop(self) -> None:
         self.stopped = True
-        self._changes.announce()
+        self._changes.notify()
 
     def restart(self) -> None:
         self.stopped = False
@@ -115,22 +116,22 @@ class Child:
 
     def retire(self) -> None:
         self.retired = True
-        self._changes.announce()
+        self._changes.notify()
 
     def _renew(self) -> None:
         self._generation += 1
         self._forgive()
-        self._changes.announce()
+        self._changes.notify()
 
     def _forgive(self) -> None:
         self._failed_starts = 0
         self._backoff = FIRST_BACKOFF
 
-    # The facts.
+    # The observed state.
 
     @property
     def leaving(self) -> bool:
-        """It runs, and must be taken down: for good, or to be started again."""
+        """Whether its process runs and must be stopped, for good or for a restart."""
         return self.process is not None and (not self._wanted or self._running_generation != self._generation)
 
     @property
@@ -143,7 +144,7 @@ class Child:
 
     @property
     def hopeless(self) -> bool:
-        """It will not become ready by waiting."""
+        """Whether it will not become ready by waiting."""
         return not self._wanted or self._failed_starts >= HOPELESS
 
     @property
@@ -156,15 +157,15 @@ class Child:
         while not self.retired:
             if self.stopped:
                 self._enter(State.STOPPED, "on request")
-                await self._changes.next()
-            elif awaited := self._neighbours.awaited(self):
-                self._enter(State.WAITING, awaited)
-                await self._changes.next()
+                await self._changes.next_change().wait()
+            elif blocked_by := self._dependencies.blocked_by(self):
+                self._enter(State.WAITING, blocked_by)
+                await self._changes.next_change().wait()
             elif failure := await self._live():
                 await self._back_off(failure)
 
     async def _live(self) -> str:
-        """One run, from start to end. Answers how it failed, or nothing if it was taken down because it had to be."""
+        """Run the process once, from start to end. Returns how it failed; empty if it was stopped on purpose."""
         spec, generation = self.spec, self._generation
         self._ready_at = None
         self._enter(State.STARTING)
@@ -172,7 +173,7 @@ class Child:
             return "; ".join(f"port {port} is taken by {holder}" for port, holder in held.items())
         if not self._wanted or self._generation != generation:
             return ""
-        self._fingerprint = fingerprint(spec)  # before it reads its files: a later change is one it may have missed
+        self._fingerprint = fingerprint(spec)  # before the process reads its files: it may miss a later change
         log_start = self.log_file.size()
         try:
             with self.log_file.appending() as output:
@@ -180,46 +181,46 @@ class Child:
         except (OSError, ValueError) as error:
             return f"cannot be started: {error}"
         self.process, self._running_generation = process, generation
-        self._roster.add(spec.name, process)
+        self._running_processes.add(spec.name, process)
         self._log.info("started", pid=process.pid)
         try:
             failure = await self._attend(process, spec)
         finally:
             self.process = None
-            self._roster.remove(spec.name)
-            self._changes.announce()
-        # No await from here until the next state is entered: nobody may take a dead process for a ready one.
+            self._running_processes.remove(spec.name)
+            self._changes.notify()
+        # No await from here until the next state is entered, so that no task takes the dead process for a ready one.
         if failure is None:
             last_words = self.log_file.last_line(since=log_start)
             failure = describe_exit(process.exited.result(), lifetime=process.lifetime, last_words=last_words)
         return failure
 
     async def _attend(self, process: Process, spec: ProcessSpec) -> str | None:
-        """Stay with the process until it is gone. Answers like `_live`, and None if it ended by itself."""
+        """Watch the process until it is gone. Returns the same as `_live`, and None if the process ended by itself."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 given_up = tasks.create_task(self._follow_readiness(spec))
-                must_go = tasks.create_task(self._changes.until(self._may_leave))
+                must_go = tasks.create_task(self._changes.wait_for(self._may_leave))
                 ends: set[asyncio.Future[Any]] = {process.exited, given_up, must_go}
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                asked_to_go = self.leaving
+                was_leaving = self.leaving
                 given_up.cancel()
                 must_go.cancel()
             if not process.exited.done():
                 self._enter(State.STOPPING)
                 await process.terminate(grace=spec.stop_timeout)
         finally:
-            process.kill()  # it is still there only if we were cancelled
-        if asked_to_go:
+            process.kill()  # it still runs only if this task was cancelled
+        if was_leaving:
             self._log.info("stopped", pid=process.pid)
             return ""
         return None if given_up.cancelled() else given_up.result()
 
     def _may_leave(self) -> bool:
-        return self.leaving and not self._neighbours.must_go_first(self)
+        return self.leaving and not self._dependencies.has_running_dependents(self)
 
     async def _follow_readiness(self, spec: ProcessSpec) -> str:
-        """Keep the state true while the process runs. Answers only if it must be given up, with the reason."""
+        """Update the state from the probe while the process runs. Returns only the reason why it must be killed."""
         now = asyncio.get_running_loop().time
         started = now()
         interval = FIRST_CHECK
@@ -245,10 +246,10 @@ class Child:
                     self._enter(State.READY)
 
     async def _back_off(self, failure: str) -> None:
-        """Wait before the next run, longer each time, but not if the wish changes meanwhile."""
+        """Wait before the next run, longer each time. The wait ends early if the desired state changes."""
         if self._ready_at is None:
             self._failed_starts += 1
-        elif asyncio.get_running_loop().time() - self._ready_at >= WELL_AGAIN:
+        elif asyncio.get_running_loop().time() - self._ready_at >= STABLE_AFTER:
             self._backoff = FIRST_BACKOFF
         delay, self._backoff = self._backoff, min(LONGEST_BACKOFF, self._backoff * 2)
         self._log.warning("failed", reason=failure, retry_in=delay)
@@ -257,7 +258,7 @@ class Child:
         generation = self._generation
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                await self._changes.until(lambda: not self._wanted or self._generation != generation)
+                await self._changes.wait_for(lambda: not self._wanted or self._generation != generation)
         if self._wanted:
             self.restarts += 1
 
@@ -266,17 +267,17 @@ class Child:
             self.since = time.time()
         if (state, reason) != (self._state, self.reason):
             self._state, self.reason = state, reason
-            self._changes.announce()
+            self._changes.notify()
 
 
 def fingerprint(spec: ProcessSpec) -> str:
-    """The specification and the content of its files, in one word."""
+    """A hash of the specification and of the content of its files."""
     digest = hashlib.sha256(msgspec.json.encode(spec))
     for path in spec.files:
         try:
             digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
         except OSError:
-            digest.update(b"unreadable")  # the process will say so itself
+            digest.update(b"unreadable")  # the process itself will report it
     return digest.hexdigest()
 
 

@@ -1,7 +1,7 @@
 """A typed client of the control socket.
 
-Each call opens a connection of its own: calls are few, and so there is nothing to close and nothing that goes stale
-when the supervisor is restarted in between.
+Each call opens its own connection. Calls are rare, and so a client has nothing to close and works across a restart of
+the supervisor.
 """
 
 from collections.abc import Sequence
@@ -13,22 +13,22 @@ import aiohttp
 import msgspec
 
 from kairship.supervisor.errors import BY_STATUS, NotReady, NotRunning, SupervisorError
-from kairship.supervisor.layout import Layout
+from kairship.supervisor.paths import Layout
 from kairship.supervisor.spec import Health, ProcessSpec, ProcessStatus, Term, Unready
 
 SCOPE_HEADER = "X-Kairship-Scope"
 TERM_HEADER = "X-Kairship-Term"
 
 _QUICK = 15.0
-_STOPPING = 300.0  # the specifications bound how long a stop lasts; this only ends a wedged call
+_STOPPING = 300.0  # the specifications limit how long a stop takes; this only ends a call that hangs
 
 T = TypeVar("T")
 
 
 class SupervisorClient:
-    """Talks to the supervisor of one data directory.
+    """Calls the supervisor of one data directory.
 
-    With a `term`, its changes are refused once a later holder of the lease has called.
+    If it has a `term`, its changes are refused once a later holder of the lease has called.
     """
 
     def __init__(self, data_dir: Path | str, term: Term | None = None) -> None:
@@ -39,34 +39,34 @@ class SupervisorClient:
         return await self._call("GET", "health", Health)
 
     async def put(self, *specs: ProcessSpec) -> list[str]:
-        """Remember and run these processes; returns the names of those that were new or had changed.
+        """Store and run these processes. Returns the names of those that are new or have changed.
 
-        Does not wait until they run: that is `wait_ready`. A process that was stopped on request takes the new
+        This does not wait until they run; `wait_ready` does. A process that a caller has stopped takes the new
         specification and stays stopped.
         """
         return await self._call("PUT", "processes", list[str], body=specs)
 
     async def delete(self, *names: str) -> None:
-        """Stop these processes and forget them; returns when they are gone. Unknown ones are gone already."""
+        """Stop these processes and delete their specifications. Returns when they are gone. Ignores unknown names."""
         await self._call("DELETE", "processes", NoneType, selectors=names, timeout=_STOPPING)
 
     async def delete_group(self, group: str) -> None:
         await self._call("DELETE", "processes", NoneType, selectors=(group,), timeout=_STOPPING)
 
     async def start(self, *selectors: str) -> None:
-        """Start what was stopped, and at once what is in backoff. Does not wait for readiness."""
+        """Start processes that are stopped or in backoff, without a delay. Does not wait until they are ready."""
         await self._call("POST", "start", NoneType, selectors=selectors)
 
     async def stop(self, *selectors: str) -> None:
-        """Stop, and remember that; returns when the processes are gone."""
+        """Stop processes, which then stay stopped. Returns when they are gone."""
         await self._call("POST", "stop", NoneType, selectors=selectors, timeout=_STOPPING)
 
     async def restart(self, *selectors: str) -> None:
-        """Stop and start again, stopped ones too; returns when the old processes are gone."""
+        """Restart processes, and start those that are stopped. Returns when the old processes are gone."""
         await self._call("POST", "restart", NoneType, selectors=selectors, timeout=_STOPPING)
 
     async def status(self, selector: str | None = None, *, measured: bool = False) -> list[ProcessStatus]:
-        """All processes, or those selected, in the order of their names. What they use is told only if asked for."""
+        """The selected processes, or all, sorted by name. CPU and memory are included only if `measured`."""
         return await self._call(
             "GET",
             "processes",
@@ -76,9 +76,10 @@ class SupervisorClient:
         )
 
     async def wait_ready(self, *selectors: str, timeout: float) -> None:
-        """Return when all are ready; raise NotReady at the deadline.
+        """Return when all selected processes are ready. Raises `NotReady` after `timeout`.
 
-        It comes earlier when waiting is pointless: a process, or one that it comes after, is stopped or keeps dying.
+        It is raised earlier if waiting is pointless because a process, or one that it comes after, is stopped or keeps
+        dying.
         """
         unready = await self._call(
             "GET",
@@ -92,18 +93,18 @@ class SupervisorClient:
             raise NotReady(unready)
 
     async def logs(self, name: str, *, lines: int = 100) -> list[str]:
-        """The last lines that a process wrote, oldest first."""
+        """The last lines of a process's log, oldest first."""
         return await self._call("GET", "logs", list[str], query={"name": name, "lines": str(lines)})
 
     async def allocate_ports(self, owner: str, names: Sequence[str]) -> dict[str, int]:
-        """A port for each name, the same ones each time this owner asks."""
+        """A port for each name. The same owner gets the same ports every time."""
         return await self._call("POST", "ports", dict[str, int], query={"owner": owner}, body=names)
 
     async def release_ports(self, owner: str) -> None:
         await self._call("DELETE", "ports", NoneType, query={"owner": owner})
 
     async def shutdown(self) -> None:
-        """Ask the supervisor to stop everything and exit; it answers at once. `daemon.stop` waits for the end."""
+        """Make the supervisor stop everything and exit. Returns at once; `daemon.stop` waits until it has exited."""
         await self._call("POST", "shutdown", NoneType)
 
     async def _call(

@@ -1,4 +1,4 @@
-"""Starting and stopping the supervisor of a data directory as a process of its own, detached from the caller."""
+"""Starts and stops the supervisor of a data directory, which runs as a process detached from the caller."""
 
 import asyncio
 import os
@@ -13,11 +13,11 @@ from typing import Self
 from kairship.supervisor import lock
 from kairship.supervisor.client import SupervisorClient
 from kairship.supervisor.errors import AlreadyRunning, StartFailed, SupervisorError
-from kairship.supervisor.layout import Layout
 from kairship.supervisor.logfile import LogFile
+from kairship.supervisor.paths import Layout
 
 _POLL = 0.05
-_DYING = 10.0  # seconds within which SIGKILL must work
+_DEATH_TIMEOUT = 10.0  # seconds within which SIGKILL must take effect
 
 
 def is_running(data_dir: Path | str) -> bool:
@@ -25,9 +25,9 @@ def is_running(data_dir: Path | str) -> bool:
 
 
 async def start(data_dir: Path | str, *, timeout: float = 30.0) -> SupervisorClient:
-    """Start the supervisor and return when it answers; whatever it remembers it starts by itself.
+    """Start the supervisor and return when it answers. It starts its stored processes by itself.
 
-    Raises AlreadyRunning if there is one, and StartFailed with the end of its log if it does not come up.
+    Raises `AlreadyRunning` if one runs, and `StartFailed` with the end of its log if it does not answer in time.
     """
     layout = Layout.of(data_dir)
     layout.create()
@@ -43,13 +43,13 @@ async def start(data_dir: Path | str, *, timeout: float = 30.0) -> SupervisorCli
                     await asyncio.sleep(_POLL)
         except TimeoutError as error:
             supervisor.send_signal(signal.SIGKILL)
-            await supervisor.exit(within=_DYING)
+            await supervisor.exit(within=_DEATH_TIMEOUT)
             raise StartFailed(f"the supervisor did not answer within {timeout:g} s: {_last_words(layout)}") from error
     return client
 
 
 async def stop(data_dir: Path | str, *, timeout: float = 60.0) -> None:
-    """Have the supervisor stop all, and return when it is gone; past the timeout it is killed, with its children."""
+    """Stop the supervisor with all its processes, and return when it is gone. After `timeout` it is killed."""
     layout = Layout.of(data_dir)
     pid = lock.holder(layout.lock)
     if pid is None:
@@ -60,15 +60,15 @@ async def stop(data_dir: Path | str, *, timeout: float = 60.0) -> None:
         return
     with watched as supervisor:
         if lock.holder(layout.lock) != pid:
-            return  # it ended before we watched it, and the number may belong to another process by now
-        supervisor.send_signal(signal.SIGTERM)  # the same as asking on the socket, and cannot block
+            return  # it ended before the pidfd was opened, and its pid may belong to another process by now
+        supervisor.send_signal(signal.SIGTERM)  # the same as `shutdown` on the socket, but it cannot block
         if not await supervisor.exit(within=timeout):
             supervisor.send_signal(signal.SIGKILL)
-            await supervisor.exit(within=_DYING)
+            await supervisor.exit(within=_DEATH_TIMEOUT)
 
 
 class _Watched:
-    """A process seen through a pidfd, and so never mistaken for a later one with its number."""
+    """A process that is watched through a pidfd, so that it is never mistaken for a later one with the same pid."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -81,7 +81,7 @@ class _Watched:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.has_exited():
-            with suppress(ChildProcessError):  # not our child: whoever started it was another process
+            with suppress(ChildProcessError):  # another process started it, so it is not our child
                 os.waitpid(self.pid, os.WNOHANG)
         os.close(self._pidfd)
 
@@ -95,7 +95,7 @@ class _Watched:
         return bool(poll.poll(0))
 
     async def exit(self, *, within: float) -> bool:
-        """Whether it has exited, waiting for that."""
+        """Wait until the process exits. Returns whether it did within the time."""
         loop = asyncio.get_running_loop()
         exited = asyncio.Event()
         loop.add_reader(self._pidfd, exited.set)
@@ -135,7 +135,7 @@ async def _answers(client: SupervisorClient, pid: int) -> bool:
 def _premature_end(layout: Layout) -> SupervisorError:
     if pid := lock.holder(layout.lock):
         return AlreadyRunning(pid)  # another start was faster
-    return StartFailed(f"the supervisor ended at once: {_last_words(layout)}")
+    return StartFailed(f"the supervisor exited at once: {_last_words(layout)}")
 
 
 def _last_words(layout: Layout) -> str:

@@ -1,19 +1,19 @@
-"""Everything that can be raised to a caller of the supervisor.
+"""The errors that callers of the supervisor can get.
 
 SupervisorError
 ├── NotRunning         no supervisor answers for this data directory
 ├── AlreadyRunning     another supervisor owns this data directory
 ├── StartFailed        the supervisor died, or did not answer in time, while it was being started
-├── InvalidSpec        a specification, or a call, that makes no sense (400)
+├── InvalidSpec        a specification or a call is not valid (400)
 ├── PermissionDenied   the caller is another user (403)
 ├── UnknownProcess     no process matches the selector (404)
 ├── StaleTerm          the caller's lease term is older than one already seen (409)
-├── ShuttingDown       the supervisor accepts no changes any more (503)
+├── ShuttingDown       the supervisor no longer accepts changes (503)
 ├── PortsExhausted     no free port is left in the range (507)
 └── NotReady           processes that were waited for are not ready: which, and why
 """
 
-# ruff: noqa: N818 -- the names say what is the case: callers read `except NotReady`
+# ruff: noqa: N818 -- the names describe the state: callers write `except NotReady`
 
 from typing import ClassVar
 
@@ -21,7 +21,7 @@ from kairship.supervisor.spec import Unready
 
 
 class SupervisorError(Exception):
-    """The base of them all; raised itself only for answers the client has no name for."""
+    """The base class. It is raised itself only for answers that have no class of their own."""
 
     status: ClassVar[int] = 500
     """The HTTP status that carries this error over the control socket."""

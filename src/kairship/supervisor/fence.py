@@ -1,6 +1,6 @@
-"""Fencing: a caller that has lost its lease must not undo what its successor did.
+"""Fencing by lease terms: a caller that has lost its lease cannot undo what its successor did.
 
-The highest term of each scope is on disk before the call that brought it is carried out, so the promise holds across
+The highest term of each scope is written to disk before the call that carries it is executed, so fencing works across
 restarts of the supervisor.
 """
 
@@ -19,11 +19,11 @@ class Fence:
         self._highest = atomic.load(path, dict[str, int], default={})
 
     def admit(self, term: Term) -> None:
-        """Let the call pass and remember its term, or raise StaleTerm."""
+        """Record the term of the call, or raise `StaleTerm` if a higher term has been seen."""
         highest = self._highest.get(term.scope)
         if highest is not None and term.number < highest:
             raise StaleTerm(f"term {term.number} of {term.scope} is over: term {highest} has called since")
         if term.number != highest:
-            risen = self._highest | {term.scope: term.number}
-            atomic.replace(self._path, msgspec.json.encode(risen))
-            self._highest = risen
+            raised = self._highest | {term.scope: term.number}
+            atomic.replace(self._path, msgspec.json.encode(raised))
+            self._highest = raised

@@ -1,6 +1,6 @@
-"""One supervisor per data directory: whoever holds the lock file, which says its pid.
+"""The lock file that allows one supervisor per data directory. It contains the pid of its holder.
 
-An flock goes when its holder does, however it ends, so there are no stale locks.
+The kernel releases an flock when its holder ends, however it ends, so there are no stale locks.
 """
 
 import fcntl
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from kairship.supervisor.errors import AlreadyRunning
 
-_PATIENCE = 0.5  # `holder` takes the lock for a moment, too
+_TIMEOUT = 0.5  # `holder` takes the lock for a moment, too
 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock inside the `with`, or raise AlreadyRunning."""
+    """Hold the lock inside the `with`, or raise `AlreadyRunning`."""
     with _locking(path, os.O_RDWR | os.O_CREAT) as descriptor:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while not _try(descriptor, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise AlreadyRunning(_pid(descriptor))
@@ -30,13 +30,13 @@ def held(path: Path) -> Iterator[None]:
 
 
 def holder(path: Path) -> int | None:
-    """The pid of the supervisor that runs, if one does."""
+    """The pid of the running supervisor, or None."""
     try:
         with _locking(path, os.O_RDONLY) as descriptor:
             while not _try(descriptor, fcntl.LOCK_SH):
                 if pid := _pid(descriptor):
                     return pid
-                time.sleep(0.01)  # it has the lock and is about to write its pid
+                time.sleep(0.01)  # the holder is about to write its pid
             return None
     except FileNotFoundError:
         return None
@@ -60,5 +60,5 @@ def _try(descriptor: int, kind: int) -> bool:
 
 
 def _pid(descriptor: int) -> int:
-    """Of the holder; 0 in the moment before it has written it."""
+    """The pid of the holder, or 0 if the holder has not written it yet."""
     return int(os.pread(descriptor, 32, 0) or b"0")

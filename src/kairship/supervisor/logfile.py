@@ -1,9 +1,9 @@
-"""A log file that one process appends to, kept below a limit with one older part beside it.
+"""A log file that one process appends to. It is kept below a size limit, with one older file next to it.
 
-The process writes to the file itself (O_APPEND), so nothing is lost and nobody blocks when the supervisor is slow or
-dead. The price: the file cannot be renamed under its writer. It is copied to `.1` and truncated instead, and what is
-written between the last read of the copy and the truncation, some microseconds, is lost. Rotations are seldom and logs
-are not state, so that is the better side of the trade.
+The process writes to the file itself (O_APPEND), so nothing is lost and no process blocks when the supervisor is slow
+or dead. The price is that the file cannot be renamed while its writer has it open. It is copied to `.1` and truncated
+instead, and what is written between the last read of the copy and the truncation, some microseconds, is lost. That is
+acceptable, because rotations are rare and logs are not state.
 
 Reading and rotating block on the disk: call them in a thread.
 """
@@ -29,7 +29,7 @@ class LogFile:
 
     @contextmanager
     def appending(self) -> Iterator[int]:
-        """A descriptor for a child to inherit as its output."""
+        """A descriptor that a child inherits as its output."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -44,7 +44,7 @@ class LogFile:
             return 0
 
     def rotate(self) -> None:
-        """Make the content the older part. Where that fails, on a full disk, it goes nevertheless: the limit holds."""
+        """Copy the content to the older file and truncate. If the copy fails, on a full disk, the content is lost."""
         with self.path.open("r+b") as source:
             try:
                 with os.fdopen(os.open(self.older, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
@@ -53,14 +53,14 @@ class LogFile:
                 source.truncate(0)
 
     def tail(self, lines: int) -> list[str]:
-        """The last lines, oldest first, from the older part too where this one is short."""
+        """The last lines, oldest first. If this file has too few, the older file is read as well."""
         newest = _tail(self.path, lines)
         return [*_tail(self.older, lines - len(newest)), *newest]
 
     def last_line(self, *, since: int) -> str:
-        """The last line that is not blank, of those written since the file had `since` bytes; or nothing."""
+        """The last line that is not blank and was written after the file had `since` bytes; empty if there is none."""
         size = self.size()
-        start = max(since if since <= size else 0, size - _LAST_LINE_WINDOW)  # smaller than before: it was rotated
+        start = max(since if since <= size else 0, size - _LAST_LINE_WINDOW)  # a smaller file was rotated
         written = _read(self.path, start).decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(written) if line.strip()), "")[:_LAST_LINE_LENGTH]
 

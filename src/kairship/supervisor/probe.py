@@ -1,4 +1,5 @@
-"""Asking a process whether it is ready. A check answers None, or in words why not; it never raises and never hangs."""
+"""Readiness probes of processes. A check returns None, or the reason why the process is not ready. It never raises an
+exception and never hangs."""
 
 import asyncio
 import ssl
@@ -11,14 +12,14 @@ from kairship.supervisor.spec import HttpProbe, TcpProbe
 
 TIMEOUT = 2.0
 SETTLED = 0.5
-"""Seconds of life after which a process without a probe counts as ready: wrong flags show sooner."""
+"""Seconds after which a process without a probe counts as ready: with wrong flags it exits sooner."""
 
 Check = Callable[[], Awaitable[str | None]]
 
 
 @asynccontextmanager
 async def checking(probe: HttpProbe | TcpProbe | None) -> AsyncIterator[Check]:
-    """A check for one run of a process: its connection is kept between checks, its CA file is read once."""
+    """A check for one run of a process. It keeps its connection between calls and reads the CA file once."""
     if probe is None:
         yield _check_survival
         return
@@ -30,10 +31,10 @@ async def checking(probe: HttpProbe | TcpProbe | None) -> AsyncIterator[Check]:
     except OSError as error:
         problem = f"cannot use the CA file {probe.ca_file}: {error}"
 
-        async def complain() -> str:
+        async def report_problem() -> str:
             return problem
 
-        yield complain
+        yield report_problem
         return
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=trust, limit=1), timeout=aiohttp.ClientTimeout(total=TIMEOUT)
@@ -76,7 +77,7 @@ def _problem(error: Exception) -> str:
 
 
 def _excerpt(body: bytes) -> str:
-    """What the server says is wrong. Kubernetes servers list every check, the failed ones marked `[-]`."""
+    """The reason in the body of a reply. Kubernetes servers list every check and mark the failed ones with `[-]`."""
     lines = [line.strip() for line in body.decode(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith("[-]")] or lines[:1]
-    return f": {', '.join(telling)[:300]}" if telling else ""
+    failed = [line for line in lines if line.startswith("[-]")] or lines[:1]
+    return f": {', '.join(failed)[:300]}" if failed else ""

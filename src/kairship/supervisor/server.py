@@ -1,16 +1,16 @@
-"""The control API: HTTP on a unix socket that only our own user, or root, may use.
+"""The control API: HTTP on a unix socket that only the supervisor's own user and root may use.
 
-The socket's permissions keep others out; the kernel's word on who has connected (SO_PEERCRED) does so once more, in
-case someone loosened them. Errors travel as an HTTP status and a sentence; `errors.py` has the list.
+The permissions of the socket refuse other users. The credentials of the peer (SO_PEERCRED) are checked as well, in case
+the permissions were changed. An error is an HTTP status with a sentence as its body; `errors.py` has the list.
 
     GET    /v1/health
     GET    /v1/processes?selector=…     status
-    PUT    /v1/processes                a list of specifications; starts and restarts what is new or changed
-    DELETE /v1/processes?selector=…     stop and forget
+    PUT    /v1/processes                takes a list of specifications; starts new processes and restarts changed ones
+    DELETE /v1/processes?selector=…     stops processes and deletes their specifications
     POST   /v1/{start,stop,restart}?selector=…
-    GET    /v1/wait?selector=…&timeout= long poll until all are ready; answers with those that are not
+    GET    /v1/wait?selector=…&timeout= long poll until all are ready; answers with those that are not ready
     GET    /v1/logs?name=…&lines=
-    POST   /v1/ports?owner=…            a list of names; answers with a port for each
+    POST   /v1/ports?owner=…            takes a list of names; answers with a port for each
     DELETE /v1/ports?owner=…
     POST   /v1/shutdown
 """
@@ -30,9 +30,9 @@ from aiohttp import web
 
 from kairship.supervisor.client import SCOPE_HEADER, TERM_HEADER
 from kairship.supervisor.errors import InvalidSpec, PermissionDenied, SupervisorError
-from kairship.supervisor.layout import Layout
-from kairship.supervisor.service import Supervisor
+from kairship.supervisor.paths import Layout
 from kairship.supervisor.spec import MIB, Health, ProcessSpec, Term
+from kairship.supervisor.supervisor import Supervisor
 
 log = structlog.get_logger()
 
@@ -79,7 +79,7 @@ class ControlApi:
         async def handle(request: web.Request) -> web.StreamResponse:
             await self._admit(request)
             selectors = _selectors(request)
-            log.info("asked for a change", method=request.method, path=request.path, selectors=selectors)
+            log.info("change requested", method=request.method, path=request.path, selectors=selectors)
             await act(selectors)
             return _reply(None)
 
@@ -113,13 +113,13 @@ class ControlApi:
 
 @asynccontextmanager
 async def serving(supervisor: Supervisor, layout: Layout) -> AsyncIterator[None]:
-    """Answer on the control socket inside the `with`."""
-    app = web.Application(middlewares=[_own_user_only, _errors_in_words], client_max_size=16 * MIB)
+    """Serve the control API inside the `with`."""
+    app = web.Application(middlewares=[_own_user_only, _errors_as_text], client_max_size=16 * MIB)
     app.add_routes(ControlApi(supervisor).routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     with layout.socket_address() as address, socket.socket(socket.AF_UNIX) as listener:
-        _remove(address)  # left by a supervisor that was killed; the lock says that it is not in use
+        _remove(address)  # a supervisor that was killed may have left it; the lock shows that it is not in use
         previous = os.umask(0o177)
         try:
             listener.bind(address)
@@ -149,14 +149,14 @@ async def _own_user_only(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 @web.middleware
-async def _errors_in_words(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _errors_as_text(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except SupervisorError as error:
         return web.Response(status=error.status, text=str(error))
     except OSError as error:
         log.exception("a call failed", method=request.method, path=request.path)
-        return web.Response(status=SupervisorError.status, text=f"the supervisor could not do that: {error}")
+        return web.Response(status=SupervisorError.status, text=f"the supervisor failed: {error}")
 
 
 def _reply(value: Any) -> web.Response:
@@ -167,7 +167,7 @@ async def _body(request: web.Request, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except msgspec.DecodeError as error:
-        raise InvalidSpec(f"the request cannot be understood: {error}") from error
+        raise InvalidSpec(f"the request body cannot be decoded: {error}") from error
 
 
 def _selectors(request: web.Request) -> list[str]:
@@ -192,7 +192,7 @@ def _term(request: web.Request) -> Term | None:
     if scope is None and number is None:
         return None
     if not scope or number is None or not number.isdecimal():
-        raise InvalidSpec(f"{SCOPE_HEADER} and {TERM_HEADER} go together: a name and a number")
+        raise InvalidSpec(f"send both headers, {SCOPE_HEADER} with a name and {TERM_HEADER} with a number, or neither")
     return Term(scope, int(number))
 
 

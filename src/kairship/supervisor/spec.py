@@ -1,7 +1,7 @@
-"""The data that crosses the control socket: what to run, and how it is doing.
+"""The data that crosses the control socket: process specifications and their status.
 
-A process is named `<group>/<component>` ("global/etcd"). Wherever a *selector* is taken, a name with a slash means that
-process and a bare group means all of its processes.
+A process is named `<group>/<component>` ("global/etcd"). A *selector* with a slash selects the process of that name. A
+selector without a slash selects all processes of that group.
 """
 
 import re
@@ -16,9 +16,9 @@ _NAME = re.compile(f"{_PART}/{_PART}")
 
 
 class HttpProbe(msgspec.Struct, frozen=True, kw_only=True, tag="http"):
-    """Ready when a GET answers `status`.
+    """The process is ready when a GET of `url` answers with `status`.
 
-    Certificates are always verified: against `ca_file`, or else the system's authorities.
+    Certificates are always verified, with the authority in `ca_file` or else with the system's authorities.
     """
 
     url: str
@@ -27,40 +27,40 @@ class HttpProbe(msgspec.Struct, frozen=True, kw_only=True, tag="http"):
 
 
 class TcpProbe(msgspec.Struct, frozen=True, kw_only=True, tag="tcp"):
-    """Ready when a connection is accepted."""
+    """The process is ready when it accepts a connection."""
 
     port: int
     host: str = "127.0.0.1"
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One process to keep running. Any difference between two specs is a reason to restart.
+    """A process to keep running. Any change of its specification restarts it.
 
-    argv and env are no place for secrets, as anyone on the machine can see them: a secret goes into a file, and the
-    file into `files`.
+    Do not put secrets into argv or env, because other users of the machine can see them: put a secret into a file, and
+    list the file in `files`.
     """
 
     name: str
     argv: tuple[str, ...]
     cwd: str
     env: dict[str, str] = {}
-    """In addition to PATH, HOME and TMPDIR; nothing else is inherited."""
+    """Environment variables in addition to PATH, HOME and TMPDIR, which alone are inherited."""
     after: tuple[str, ...] = ()
-    """Processes that must be ready before this one starts, and that outlive it when both are stopped."""
+    """Processes that must be ready before this one starts. When both are stopped, this one is stopped first."""
     files: tuple[str, ...] = ()
-    """Small files (certificates, configuration) read at its start: a put after their content changed restarts it."""
+    """Small files (certificates, configuration) that it reads at its start. A put after they changed restarts it."""
     ports: tuple[int, ...] = ()
-    """Ports it will listen on; they are checked before each start, so that whoever holds one is named."""
+    """Ports that it will listen on. They are checked before each start, to report the process that holds one."""
     probe: HttpProbe | TcpProbe | None = None
-    """Without one, a process counts as ready when it has lived for a moment."""
+    """Without a probe, a process counts as ready when it has lived for a moment."""
     ready_timeout: float = 120.0
-    """Seconds from its start within which it must be ready, or it is killed and started again."""
+    """Seconds after its start within which it must be ready, or it is killed and started again."""
     stop_timeout: float = 10.0
     """Seconds between SIGTERM and SIGKILL."""
     log_limit_bytes: int = 16 * MIB
 
     def problem(self) -> str | None:
-        """Why this specification cannot be accepted, if so."""
+        """Why this specification is not valid, or None if it is."""
         if not is_name(self.name):
             return f"{self.name!r} is not a process name (<group>/<component>, letters, digits and ._-)"
         if not self.argv:
@@ -85,16 +85,16 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 class State(StrEnum):
     WAITING = "waiting"
-    """For the processes it comes after."""
+    """It waits for the processes that it comes after."""
     STARTING = "starting"
     READY = "ready"
     UNREADY = "unready"
-    """Was ready, runs, and does not answer its probe."""
+    """It was ready and still runs, but its probe fails."""
     BACKOFF = "backoff"
-    """Died; will be started again."""
+    """It died, and will be started again after a delay."""
     STOPPING = "stopping"
     STOPPED = "stopped"
-    """On request, and so it stays until someone starts it."""
+    """A caller stopped it. It stays stopped until a caller starts it."""
 
 
 class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,22 +103,22 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     """When this state began, in Unix time."""
     reason: str
-    """In words: what it waits for, why its probe fails or how it ended. Empty when there is nothing to say."""
+    """What the process waits for, why its probe fails, or how it ended. Otherwise empty."""
     restarts: int
     last_exit: str
-    """How the last run ended, also when the process is well again. Empty if it never died by itself."""
+    """How the last run ended, even if the process is ready again. Empty if it never died by itself."""
     log: str
     ports: tuple[int, ...] = ()
     pid: int | None = None
     memory_bytes: int | None = None
-    """Proportional set size where the kernel tells it, else resident set size."""
+    """Proportional set size, or resident set size where the kernel does not report it."""
     cpu_seconds: float | None = None
     cpu_percent: float | None = None
-    """Of one core, over the last few seconds."""
+    """The share of one core over the last few seconds."""
 
 
 class Unready(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that was waited for and is not ready."""
+    """A process that a caller waits for and that is not ready."""
 
     name: str
     state: State
@@ -127,7 +127,7 @@ class Unready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """The caller's lease: once a higher number of a scope was seen, calls with a lower one are refused."""
+    """The caller's lease term. Calls with a lower number than one already seen in the scope are refused."""
 
     scope: str
     number: int

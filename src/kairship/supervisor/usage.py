@@ -1,4 +1,7 @@
-"""What processes use, each together with the descendants in its session. Reads /proc: call it in a thread."""
+"""CPU and memory of processes, each together with the descendants in its session.
+
+All functions read /proc and block: call them in a thread.
+"""
 
 import os
 import time
@@ -9,12 +12,12 @@ import psutil
 
 
 def cpu_seconds(sessions: Collection[int]) -> dict[int, float]:
-    """CPU time by session (the pid of its leader), with that of descendants which ended and were waited for."""
+    """CPU time by session (the pid of its leader), including that of ended descendants that were waited for."""
     return _sum(sessions, lambda member: sum(member.cpu_times()[:4]))  # user and system, own and of ended children
 
 
 def memory_bytes(sessions: Collection[int]) -> dict[int, int]:
-    """Memory by session: the proportional set size, or where the kernel does not tell it the resident set size."""
+    """Memory by session: the proportional set size, or the resident set size where the kernel does not report it."""
     return {session: int(total) for session, total in _sum(sessions, _memory).items()}
 
 
@@ -39,7 +42,7 @@ class CpuMeter:
 def _sum(sessions: Collection[int], measure: Callable[[psutil.Process], float]) -> dict[int, float]:
     totals = dict.fromkeys(sessions, 0.0)
     for pid in psutil.pids():
-        with suppress(ProcessLookupError, PermissionError, psutil.Error):  # it ended, or is not ours
+        with suppress(ProcessLookupError, PermissionError, psutil.Error):  # it has ended, or belongs to another user
             session = os.getsid(pid)
             if session in totals:
                 totals[session] += measure(psutil.Process(pid))

@@ -1,23 +1,30 @@
 """The API as data: its methods, and its messages as JSON.
 
-Everything above uses generated messages (`kairship.gen`), but only this package knows which library is behind them: how
-JSON is read and written, how objects of Kubernetes become messages, how descriptors and their options are read. Nothing
-here does input or output, and all of it is safe to use from several tasks and threads.
+The layers above use generated messages (`kairship.gen`), but only this package uses the protobuf library directly:
+
+    methods        the methods with their routes, permissions and scopes, read from the descriptors
+    json_reader    JSON into messages, with errors that name the field
+    json_writer    messages into JSON
+    parameters     path and query parameters into fields of a message
+    object_mapper  Kubernetes objects into messages
+    validation     the validation rules of the protos
+
+Nothing here does input or output. Everything can be used from several tasks and threads.
 """
 
-from kairship.wire.catalogue import Download, Method, Route, descriptors, internal_methods, methods
-from kairship.wire.mirroring import Mirror
+from kairship.wire.json_reader import ReadMessage, UnreadableError, read
+from kairship.wire.json_writer import write
+from kairship.wire.methods import Download, Method, Route, descriptors, internal_methods, methods
+from kairship.wire.object_mapper import ObjectMapper
 from kairship.wire.parameters import Parameter, find_parameter
-from kairship.wire.reading import Reading, UnreadableError, read
 from kairship.wire.validation import violations
-from kairship.wire.writing import write
 
 __all__ = [
     "Download",
     "Method",
-    "Mirror",
+    "ObjectMapper",
     "Parameter",
-    "Reading",
+    "ReadMessage",
     "Route",
     "UnreadableError",
     "descriptors",

@@ -1,7 +1,7 @@
-"""Texts into the fields of a message: what comes in paths and query strings.
+"""Reads path and query parameters into the fields of a message.
 
-A field goes by the name it has in the proto or in JSON, one inside another message by a dotted path, one of a map by
-its key in brackets: `name`, `cluster.metadata.resourceVersion`, `cluster.metadata.labels[app]`.
+A parameter names a field by its name in the proto or in JSON, a field of an inner message by a dotted path, and a value
+of a map by its key in brackets: `name`, `cluster.metadata.resourceVersion`, `cluster.metadata.labels[app]`.
 """
 
 import base64
@@ -27,7 +27,7 @@ from protobuf import (
     ScalarType,
 )
 
-from kairship.wire.reading import UnreadableError, expected_value
+from kairship.wire.json_reader import UnreadableError, expected_value
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 _RANGES = {
@@ -46,19 +46,19 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A field that texts can be put into."""
+    """A field that can be set from texts."""
 
     path: str
-    """As the caller named it."""
+    """The name that the client used."""
     within: tuple[DescField, ...]
-    """The fields that lead to the message which has it."""
+    """The fields that lead to the inner message that has the field."""
     field: DescField
     key: str | None
-    """For a map: which of its values."""
+    """For a map, the key of the value."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a string of the message itself, which needs no reading."""
+        """Whether it is a string field of the message itself, which needs no conversion."""
         match self.field.value:
             case DescFieldValueScalar(scalar=ScalarType.STRING, oneof=None):
                 return not self.within
@@ -66,7 +66,7 @@ class Parameter:
                 return False
 
     def put(self, message: Message[Any], texts: Sequence[str]) -> None:
-        """Read the texts into the field; more than one only if it is a list."""
+        """Set the field from the texts. Only a list takes more than one."""
         for field in self.within:
             if field not in message:
                 message[field] = _message_of(field).type()
@@ -86,17 +86,17 @@ class Parameter:
             raise UnreadableError(self.path, f"is there {len(texts)} times, and can only be there once")
         return texts[0]
 
-    def _read(self, kind: ScalarType | DescMessage | DescEnum, text: str, place: str = "") -> Any:
+    def _read(self, kind: ScalarType | DescMessage | DescEnum, text: str, index: str = "") -> Any:
         if "\0" in text:
-            raise UnreadableError(self.path + place, "must not contain the character NUL")
+            raise UnreadableError(self.path + index, "must not contain the character NUL")
         try:
             return _read_enum(kind, text) if isinstance(kind, DescEnum) else _READERS[kind](text)
         except (ValueError, KeyError):
-            raise UnreadableError(self.path + place, f"must be {expected_value(kind)}") from None
+            raise UnreadableError(self.path + index, f"must be {expected_value(kind)}") from None
 
 
 def find_parameter(kind: type[Message[Any]], path: str) -> Parameter | None:
-    """The field that `path` leads to, if there is one and texts can be put into it."""
+    """The field that `path` names, or None if there is none or it cannot be set from texts."""
     name, bracket, rest = path.partition("[")
     key = rest.removesuffix("]") if bracket else None
     if bracket and not rest.endswith("]"):
@@ -161,7 +161,7 @@ def _read_number(text: str) -> float:
 
 
 def _read_bytes(text: str) -> bytes:
-    """Base64, in the alphabet for URLs or the usual one, with padding or without."""
+    """Decodes base64 in the URL-safe or the standard alphabet, with or without padding."""
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)
     except binascii.Error as malformed:

@@ -1,4 +1,4 @@
-"""The rules in the protos, held against a message: all that is wrong at once, by the paths that JSON has."""
+"""Validates a message by the rules in the protos. All violations are returned at once, with their paths in the JSON."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,12 +10,12 @@ _validator = protovalidate.Validator()
 
 
 def violations(message: Message[Any]) -> list[tuple[str, str]]:
-    """What is wrong, as the path of a field and a text."""
+    """Each violation as the path of a field and a text."""
     found = _validator.collect_violations(message)
-    return [_told(message.desc(), violation.proto) for violation in found] if found else []
+    return [_described(message.desc(), violation.proto) for violation in found] if found else []
 
 
-def _told(message: DescMessage, violation: protovalidate.ViolationPb) -> tuple[str, str]:
+def _described(message: DescMessage, violation: protovalidate.ViolationPb) -> tuple[str, str]:
     elements = violation.field.elements if violation.field else ()
     return ".".join(_path(message, elements)), violation.message or violation.rule_id
 

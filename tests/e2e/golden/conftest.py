@@ -1,4 +1,4 @@
-"""The entrance of the plane, and the API servers behind it to bring about what is asked for."""
+"""The entrance of the plane, and clients of the API servers behind it that prepare what is requested."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from kairship.kube import Client, kinds
 
 @pytest.fixture
 def own() -> str:
-    """Part of every name of a test."""
+    """A unique part of all names of a test."""
     return f"g{uuid.uuid4().hex[:7]}"
 
 
@@ -25,21 +25,21 @@ async def client(plane: EmbeddedPlane) -> AsyncIterator[entrance.Client]:
 
 @pytest.fixture
 async def world(plane: EmbeddedPlane) -> AsyncIterator[Client]:
-    """The global cluster."""
+    """A client of the global cluster."""
     async with Client(await plane.global_connection()) as client:
         yield client
 
 
 @pytest.fixture
 async def demo(plane: EmbeddedPlane) -> AsyncIterator[Client]:
-    """The demo instance."""
+    """A client of the demo instance."""
     async with Client(await plane.instance_connection()) as client:
         yield client
 
 
 @pytest.fixture
 async def namespace(demo: Client, own: str) -> AsyncIterator[str]:
-    """Of the demo instance."""
+    """The UID of the demo instance."""
     name = f"shop-{own}"
     await demo.create(kinds.NAMESPACES, {"metadata": {"name": name}})
     yield name

@@ -1,4 +1,4 @@
-"""Every operation of the Cluster service, on clusters that nobody can reach: they stay as services write them."""
+"""Every operation of the Cluster service, on clusters that are unreachable, so that no controller changes them."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,12 +17,12 @@ WISH = {
 }
 
 CONDITIONS = frozenset({"conditions"})
-"""What the membership controller writes at the same time."""
+"""Fields that the membership controller writes at the same time."""
 
 
 @pytest.fixture
 async def registered(world: Client, own: str) -> AsyncIterator[list[str]]:
-    """Three clusters of container management, of which the last has failed."""
+    """Three clusters of container management. The last one has failed."""
     names = [f"{own}-{place}" for place in ("east", "north", "west")]
     for name, phase in zip(names, ("RUNNING", "RUNNING", "FAILED"), strict=True):
         spec = {"credentials": {"name": name}, "region": "eu", "roles": ["test"]}
@@ -56,6 +56,6 @@ async def test_every_operation(client: entrance.Client, registered: list[str], o
         silver = {"cluster": {"metadata": {"labels": {"tier": "silver"}}}}
         await exchange("Cluster.UpdateJoinedCluster", body=silver, varying=CONDITIONS)
         await exchange("Cluster.RemoveJoinedCluster", query={"keepWorkloads": "true"})
-        # A member of the demo, which nobody changes.
+        # A member of the demo instance, which no test changes.
         await exchange("Cluster.ListClustersLabels", only=lambda found: found["cluster"] == "frankfurt")
         await exchange("Cluster.ListClustersLocationSummary", only=lambda found: found["cluster"] == "frankfurt")

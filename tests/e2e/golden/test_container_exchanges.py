@@ -1,4 +1,4 @@
-"""Every operation of container management, on a real cluster without controllers: nodes stay as the test makes them."""
+"""Every operation of container management, on a real cluster without controllers, whose nodes only the test changes."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from support.golden import exchanges
 
 from kairship.kube import Client, Connection, kinds
 
-# What is collected beside, and how fast, is not the test's.
+# Other objects are collected as well, at a speed that the test does not control.
 CONDITIONS = {"conditions", "lagMilliseconds", "objects", "kubernetesVersion", "credential", "resources", "nodes"}
 STATUS = frozenset(CONDITIONS | {"phase", "id"})
 FIGURES = frozenset({"holder", "heardAt", "kinds", "kindsBehind", "sum", "listedAt", "figures", "live"})

@@ -1,7 +1,7 @@
 """Every operation of the Instance service.
 
-Most of them are on an instance that the controllers of the plane have no driver for: it stays as services write it.
-To create one that they do have a driver for takes them half a minute: a test of the engine does, and exchanges that.
+Most of them use an instance whose driver the controllers of the plane do not have, so that only services change it. The
+creation of an instance with a driver takes half a minute; a test of the engine covers it.
 """
 
 import json
@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 from support import entrance
-from support.entrance_process import eventually
 from support.golden import exchanges
 from support.our_kinds import SERVED
 from support.services import discard
+from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client
 
 INSTANCE = SERVED["Instance"]
 STATUS = frozenset({"status"})
-"""What controllers write of an instance at the same time."""
+"""Fields that controllers write at the same time."""
 BACKUP = {
     "name": "monday",
     "phase": "Completed",
@@ -33,7 +33,7 @@ BACKUP = {
 
 @pytest.fixture
 async def idle(world: Client, own: str) -> AsyncIterator[str]:
-    """Controllers have said of it what they have to say; it has a backup, as far as anybody knows."""
+    """An instance whose controllers have written their status; its status has a backup."""
     name = f"idle-{own}"
     spec = {"driver": "operator", "alias": "Idle", "backups": [{"name": "monday"}]}
     await world.create(INSTANCE, {"metadata": {"name": name, "labels": {"team": "core"}}, "spec": spec})
@@ -43,7 +43,7 @@ async def idle(world: Client, own: str) -> AsyncIterator[str]:
         conditions = {condition["type"] for condition in found.get("status", {}).get("conditions", ())}
         return {"Created", "Ready"} <= conditions
 
-    await eventually(reported)
+    await eventually(reported, "the conditions of the instance")
     await world.patch(INSTANCE, name, {"status": {"backups": [BACKUP]}}, subresource="status")
     yield name
     await discard(world, name)
@@ -51,7 +51,7 @@ async def idle(world: Client, own: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def theirs(world: Client, own: str) -> AsyncIterator[str]:
-    """The name of one that is adopted."""
+    """The name of an instance that is adopted."""
     name = f"theirs-{own}"
     yield name
     await world.delete(INSTANCE, name, missing_ok=True)
@@ -99,4 +99,4 @@ async def test_every_operation(client: entrance.Client, plane: EmbeddedPlane, id
         kubeconfig = (await plane.instance_connection()).to_kubeconfig(name="theirs").decode()
         wish = {"name": theirs, "alias": "Theirs", "kubeconfig": kubeconfig}
         await exchange("Instance.AdoptInstance", body=wish, varying=STATUS)
-        await exchange("Instance.DeleteInstance", name=theirs)  # it goes on without us
+        await exchange("Instance.DeleteInstance", name=theirs)  # the deletion continues after the test

@@ -1,6 +1,6 @@
-"""Every operation of global management: signing in, people, groups, roles, bindings, folders, workspaces, audit.
+"""Every operation of global management: signing in, users, groups, roles, bindings, folders, workspaces, audit.
 
-What needs a session is done by somebody who is signed in; the rest by the administrator.
+Operations that need a session are called by a user who is signed in, and all others by the administrator.
 """
 
 import time
@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from support import entrance, identity_provider
-from support.entrance_process import eventually
 from support.golden import exchanges
 from support.our_kinds import SERVED
+from support.waiting import eventually
 
 from kairship.embedded import demo
-from kairship.kube import Client, NotFound
+from kairship.kube import Client
 
 FIRST, SECOND, GOOD = "a first password", "a second password", "correct horse battery staple"
 STATE = frozenset({"state"})
@@ -23,16 +23,13 @@ BACK = "https://kairship.example.com/back"
 
 @pytest.fixture
 async def registered(world: Client) -> str:
-    """An instance that roles can be bound to, as global management has said."""
+    """An instance that global management has registered, so that roles can be bound to it."""
 
-    async def told() -> bool:
-        try:
-            found = await world.get(SERVED["Registration"], f"kairship.instance.{demo.INSTANCE}")
-        except NotFound:
-            return False
+    async def is_registered() -> bool:
+        found = await world.get(SERVED["Registration"], f"kairship.instance.{demo.INSTANCE}")
         return any(each["type"] == "Registered" for each in found.get("status", {}).get("conditions", ()))
 
-    await eventually(told)
+    await eventually(is_registered, "the registration")
     return demo.INSTANCE
 
 
@@ -191,7 +188,7 @@ async def test_webhooks_and_audit(client: entrance.Client, own: str) -> None:
     name = f"hook-{own}"
     async with exchanges(client, "Webhooks", "Audits", variables={}, names={"own": own}) as exchange:
         varying = frozenset({"pending", "deliveredSequence", "problem"})
-        # Nobody listens there: it is told what it would be, and goes again.
+        # No server listens there: the webhook reports the failed delivery, and is deleted again.
         body = {"name": name, "url": "https://127.0.0.1:9/bindings"}
         await exchange("Webhooks.CreateWebhook", body=body, varying=varying)
         change = {"url": "https://127.0.0.1:9/bindings", "disabled": True}

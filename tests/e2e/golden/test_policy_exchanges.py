@@ -1,4 +1,4 @@
-"""Every operation of the Policy service: the same ones for each of its four kinds."""
+"""Every operation of the Policy service, for each of its four kinds."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the index answers besides lists: searches, changes over all clusters, and how clusters and instances fared."""
+"""Reads from the index besides lists: searches, changes in all clusters, and the history of clusters and instances."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from support.manifests import deployment
 
 from kairship.kube import Client, kinds
 
-BESIDE = frozenset({"ageMilliseconds", "gaps"})
+VARYING = frozenset({"ageMilliseconds", "gaps"})
 FIGURES = frozenset({"points", "since", "until", "stepSeconds"})
 
 
@@ -24,7 +24,7 @@ async def test_search_and_history(client: entrance.Client, demo: Client, own: st
     where = {"cluster": "frankfurt", "instance": "demo"}
     async with exchanges(client, "Search", "History", variables=where, names={"own": own}) as exchange:
         words = {"query": f"web-{own} nginx", "instance": "demo", "kind": "deployments.apps", "count": "true"}
-        await exchange("Search.SearchObjects", query=words, when=found, varying=BESIDE)
+        await exchange("Search.SearchObjects", query=words, when=found, varying=VARYING)
         await exchange("Search.WatchObjects", query={"kind": "deployments.apps", "instance": "demo"})
         await exchange("History.GetClusterHistory", when=measured, varying=FIGURES)
         await exchange("History.GetInstanceHistory", when=measured, varying=FIGURES)

@@ -1,15 +1,15 @@
-"""Every operation of the Apps service and those of Core that work, on one workload and what is found about it."""
+"""Every operation of the Apps service, and those of Core for the same workload."""
 
 import json
 from typing import Any
 
 from support import entrance
-from support.entrance_process import eventually
 from support.golden import exchanges
 from support.manifests import deployment, in_yaml, policy
+from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
-from kairship.kube import Client, NotFound, kinds
+from kairship.kube import Client, kinds
 
 CLUSTERS = ["frankfurt", "oregon"]
 
@@ -31,7 +31,7 @@ async def test_every_operation(
     name = f"web-{own}"
     where = {"instance": "demo", "namespace": namespace, "cluster": "frankfurt", "name": name}
     async with exchanges(client, "Apps", "Core", variables=where, names={"own": own}) as exchange:
-        # Placed by nobody yet: so nobody else writes it.
+        # It is not placed yet, so no controller writes it.
         await exchange("Apps.CreateDeployment", body={"data": json.dumps(deployment(name))})
         await exchange("Apps.GetDeploymentJSON")
         await exchange("Apps.PatchDeployment", body={"data": '{"spec": {"replicas": 3}}'})
@@ -64,7 +64,7 @@ async def test_every_operation(
 
 
 async def _note(demo: Client, namespace: str, own: str) -> None:
-    """An event about something that nobody else writes events about."""
+    """An event about an object that has no other events."""
     event = {
         "metadata": {"name": f"note-{own}"},
         "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", "name": f"settings-{own}", "namespace": namespace},
@@ -78,15 +78,9 @@ async def _note(demo: Client, namespace: str, own: str) -> None:
 
 
 async def _without_us(member: Client, namespace: str, name: str) -> None:
-    """A Deployment that was made in a member. It has no pods: to tell of it takes none."""
-
-    async def brought() -> bool:  # by Karmada
-        try:
-            return bool(await member.get(kinds.NAMESPACES, namespace))
-        except NotFound:
-            return False
-
-    await eventually(brought)
+    """A Deployment that was created in a member. It has no pods, because its description does not need them."""
+    # Karmada creates the namespace.
+    await eventually(lambda: member.get(kinds.NAMESPACES, namespace), "the namespace in the member")
     service = {"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}}
     await member.create(kinds.SERVICES, service, namespace=namespace)
     await member.create(kinds.DEPLOYMENTS, deployment(name, replicas=0), namespace=namespace)

@@ -1,4 +1,4 @@
-"""Every operation of the Workspace service, and what the caller may do."""
+"""Every operation of the Workspace service, and the permissions of the caller."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +17,7 @@ INSTANCE = SERVED["Instance"]
 
 @pytest.fixture
 async def idle(world: Client, own: str) -> AsyncIterator[str]:
-    """An instance that nobody has a driver for: what others do with the demo instance is not in the way."""
+    """An instance without a driver, so that other tests and the demo instance do not interfere."""
     name = f"idle-{own}"
     await world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
     yield name

@@ -1,4 +1,4 @@
-"""Container management over a global cluster of the module's own: its tests run in one event loop."""
+"""Container management with a global cluster for each module, whose tests run in one event loop."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -27,7 +27,7 @@ async def running(home: Connection, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def kpanda(running: Management) -> AsyncIterator[Management]:
-    """With no cluster registered, before and after."""
+    """Container management without any registered cluster, before and after the test."""
     yield running
     await running.clear()
 

@@ -1,4 +1,4 @@
-"""Changing registered clusters: what people decide, new credentials, and what others do to them behind our back."""
+"""Changes of registered clusters: their spec, new credentials, and changes that others make with kubectl."""
 
 import base64
 import uuid
@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from support.container_management import CLUSTER, Management, condition, is_ready, kubeconfig
 from support.relay import relay_to
-from support.services import refused, until
+from support.services import refused
+from support.waiting import eventually
 from yarl import URL
 
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterPhase
@@ -22,7 +23,7 @@ from kairship.gen.kairship.kpanda.v1alpha1.registry_pb import (
 from kairship.gen.kairship.types.v1alpha1.list_pb import WatchEventType
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.kube import Client, Connection, Forbidden, Object, kinds
-from kairship.resources import NAMESPACE, Reach
+from kairship.resources import NAMESPACE, Coverage
 from kairship.rpc.errors import Code
 from kairship.rpc.sight import EVERYTHING, Sight
 
@@ -36,7 +37,7 @@ async def put_secret(kpanda: Management, name: str, connection: Connection | byt
 
 
 async def apply_cluster(kpanda: Management, name: str, secret: str, **spec: object) -> None:
-    """As with kubectl."""
+    """Creates a Cluster, as kubectl does."""
     cluster = {"metadata": {"name": name}, "spec": {"credentials": {"name": secret}, **spec}}
     await kpanda.world.create(CLUSTER, cluster)
 
@@ -68,8 +69,8 @@ async def test_what_people_decide_can_be_changed(kpanda: Management, frankfurt: 
 
 
 async def followers_of(kpanda: Management, name: str) -> set[int]:
-    """What follows its kinds, as soon as all of them are followed."""
-    stored = await kpanda.seen(name, is_ready)
+    """The followers of a cluster's kinds, as soon as all of them are followed."""
+    stored = await kpanda.until(name, is_ready)
     return {id(each) for each in kpanda.assembly.collector.followers(stored["metadata"]["uid"])}
 
 
@@ -77,7 +78,7 @@ async def test_a_new_credential_is_verified_and_used_at_once(
     kpanda: Management, frankfurt: Connection, second: Connection
 ) -> None:
     await kpanda.register(frankfurt, name="one")
-    before = await kpanda.seen("one", is_ready)
+    before = await kpanda.until("one", is_ready)
     (secret,) = await kpanda.secrets()
     held = (await kpanda.world.get(kinds.SECRETS, secret, namespace=NAMESPACE))["data"]
 
@@ -97,7 +98,7 @@ async def test_a_new_credential_is_verified_and_used_at_once(
     now = await kpanda.world.get(CLUSTER, "one")
     credentials = now["status"]["credentials"]
     assert credentials["resourceVersion"] != before["status"]["credentials"]["resourceVersion"]
-    await kpanda.seen("one", is_ready)
+    await kpanda.until("one", is_ready)
 
 
 async def admin_token(client: Client) -> str:
@@ -120,19 +121,19 @@ async def test_a_new_token_is_used_without_beginning_anew(kpanda: Management, fr
         first, next_one = await admin_token(client), await admin_token(client)
     by_token = msgspec.structs.replace(frankfurt, client_cert=None, client_key=None, token=first)
     created = await kpanda.register(by_token, name="rotated")
-    await kpanda.seen("rotated", is_ready)
+    await kpanda.until("rotated", is_ready)
     assert created.metadata is not None
     before = await followers_of(kpanda, "rotated")
     renewed = msgspec.structs.replace(by_token, token=next_one)
     await kpanda("Clusters.UpdateClusterCredential", Cluster, name="rotated", credential=kubeconfig(renewed))
 
-    async def uses_it() -> bool | None:
-        return True if kpanda.token_in_use("rotated") == next_one else None
+    async def uses_it() -> bool:
+        return kpanda.token_in_use("rotated") == next_one
 
-    await until(uses_it, what="the use of the new token")
+    await eventually(uses_it, "the use of the new token")
     assert await followers_of(kpanda, "rotated") == before
     followers = kpanda.assembly.collector.followers(created.metadata.uid)
-    assert not any(each.figures.resyncs for each in followers)
+    assert not any(each.counters.resyncs for each in followers)
 
 
 async def test_another_endpoint_must_lead_to_the_same_cluster(
@@ -145,20 +146,20 @@ async def test_another_endpoint_must_lead_to_the_same_cluster(
     async with relay_to(str(url.host), url.port or 0) as relay:
         spec = ClusterSpec(endpoint=f"https://{relay.address}")
         await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=spec)
-        stored = await kpanda.seen(
+        stored = await kpanda.until(
             "one", lambda cluster: is_ready(cluster) and cluster["status"]["endpoint"] == spec.endpoint
         )
         assert stored["spec"]["endpoint"] == spec.endpoint
 
-        # And when it dies it is unreachable within seconds, and comes back.
+        # When it dies, it is reported as unreachable within seconds, and later as reachable again.
         relay.refuse()
         relay.reset()
-        dead = await kpanda.seen("one", lambda cluster: cluster["status"]["phase"] == "UNKNOWN", timeout=15)
+        dead = await kpanda.until("one", lambda cluster: cluster["status"]["phase"] == "UNKNOWN", timeout=15)
         assert condition(dead, "Reachable")[0] == "False"
         assert condition(dead, "Ready") == ("False", "NotReachable")
-        assert dead["status"]["nodes"]["total"] > 0, "what it had is still told"
+        assert dead["status"]["nodes"]["total"] > 0, "the last known figures are kept"
         await relay.heal()
-        await kpanda.seen("one", is_ready)
+        await kpanda.until("one", is_ready)
 
 
 async def test_one_dead_cluster_holds_up_no_other(
@@ -171,8 +172,8 @@ async def test_one_dead_cluster_holds_up_no_other(
         for number in range(20):
             await apply_cluster(kpanda, f"silent-{number}", "silent")
         await kpanda.register(frankfurt, name="well")
-        await kpanda.seen("well", is_ready, timeout=20)
-        dead = await kpanda.seen("silent-3", lambda each: each.get("status", {}).get("phase") == "UNKNOWN", timeout=20)
+        await kpanda.until("well", is_ready, timeout=20)
+        dead = await kpanda.until("silent-3", lambda each: each.get("status", {}).get("phase") == "UNKNOWN", timeout=20)
         assert condition(dead, "Reachable") == ("False", "TimedOut")
         assert condition(dead, "CredentialsValid") == ("Unknown", "NotVerified")
 
@@ -181,34 +182,34 @@ async def test_what_is_applied_with_kubectl_is_held_to_the_same(
     kpanda: Management, frankfurt: Connection, second: Connection
 ) -> None:
     await apply_cluster(kpanda, "first", "made-by-hand")
-    await kpanda.seen("first", lambda each: condition(each, "CredentialsValid") == ("False", "SecretMissing"))
+    await kpanda.until("first", lambda each: condition(each, "CredentialsValid") == ("False", "SecretMissing"))
     await put_secret(kpanda, "made-by-hand", b"apiVersion: v1\nkind: Config\n")
-    await kpanda.seen("first", lambda each: condition(each, "CredentialsValid") == ("False", "KubeconfigRefused"))
+    await kpanda.until("first", lambda each: condition(each, "CredentialsValid") == ("False", "KubeconfigRefused"))
     await put_secret(kpanda, "made-by-hand", frankfurt)
-    await kpanda.seen("first", is_ready)
+    await kpanda.until("first", is_ready)
 
-    # The same cluster once more, and then the Secret leads to another one.
+    # The same cluster is registered once more, and then the Secret leads to another cluster.
     await apply_cluster(kpanda, "again", "made-by-hand")
-    again = await kpanda.seen("again", lambda each: condition(each, "CredentialsValid") == ("False", "Duplicate"))
+    again = await kpanda.until("again", lambda each: condition(each, "CredentialsValid") == ("False", "Duplicate"))
     assert "id" not in again["status"]
     assert not kpanda.is_collected("again")
     with refused(Code.ALREADY_EXISTS, "as first"):
         await kpanda.register(frankfurt, name="third")
     assert kpanda.is_collected("first")
     await put_secret(kpanda, "made-by-hand", second)
-    other = await kpanda.seen("first", lambda each: condition(each, "CredentialsValid") == ("False", "OtherCluster"))
+    other = await kpanda.until("first", lambda each: condition(each, "CredentialsValid") == ("False", "OtherCluster"))
     assert other["status"]["phase"] == "FAILED"
 
-    async def left() -> bool | None:
-        return None if kpanda.is_collected("first") else True
+    async def left() -> bool:
+        return not kpanda.is_collected("first")
 
-    await until(left, what="the end of its collection")
+    await eventually(left, "the end of its collection")
 
 
 async def test_virtual_clusters_are_hidden_and_changed_by_nobody(kpanda: Management, second: Connection) -> None:
     await put_secret(kpanda, "virtual", second)
     await apply_cluster(kpanda, "k-demo", "virtual", virtual=True)
-    await kpanda.seen("k-demo", is_ready)
+    await kpanda.until("k-demo", is_ready)
     assert (await kpanda("Clusters.ListClusters", ListClustersResponse)).items == []
     found = await kpanda("Clusters.ListClusters", ListClustersResponse, include_virtual=True)
     (shown,) = found.items
@@ -234,13 +235,13 @@ async def test_a_caller_sees_clusters_of_instances_within_reach(
     await kpanda.register(second, name="theirs")
     await kpanda.world.create(kpanda.memberships, {"metadata": {"name": "mine"}, "spec": {"instance": "a"}})
     try:
-        kpanda.sight = Sight(reach=Reach(instances=frozenset({"a"})))
+        kpanda.sight = Sight(coverage=Coverage(instances=frozenset({"a"})))
 
-        async def only_mine() -> bool | None:
+        async def only_mine() -> bool:
             found = await kpanda("Clusters.ListClusters", ListClustersResponse)
-            return True if [item.metadata.name for item in found.items if item.metadata] == ["mine"] else None
+            return [item.metadata.name for item in found.items if item.metadata] == ["mine"]
 
-        await until(only_mine, what="what is within reach")
+        await eventually(only_mine, "what is within reach")
         with refused(Code.NOT_FOUND, "there is no cluster theirs"):
             await kpanda("Clusters.GetCluster", Cluster, name="theirs")
         assert (await kpanda("Clusters.GetClusterSummary", GetClusterSummaryResponse)).total == 1
@@ -269,7 +270,7 @@ async def test_a_watch_tells_what_comes_changes_and_goes(kpanda: Management, fra
 
 async def test_a_kubeconfig_is_the_callers_own_and_ends(kpanda: Management, frankfurt: Connection) -> None:
     await kpanda.register(frankfurt, name="one")
-    await kpanda.seen("one", is_ready)
+    await kpanda.until("one", is_ready)
     issued = await kpanda(
         "Clusters.CreateClusterKubeconfig", CreateClusterKubeconfigResponse, name="one", expiration_seconds=600
     )
@@ -290,7 +291,7 @@ async def test_nodes_are_read_in_the_index_and_never_older_than_what_the_caller_
     kpanda: Management, frankfurt: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await kpanda.register(frankfurt, name="one")
-    await kpanda.seen("one", is_ready)
+    await kpanda.until("one", is_ready)
     async with Client(frankfurt) as admin:
         names = {node["metadata"]["name"] for node in (await admin.list(kinds.NODES)).items}
     some = min(names)
@@ -317,7 +318,7 @@ async def test_nodes_are_read_in_the_index_and_never_older_than_what_the_caller_
     assert await listed(label_selector=key) == set()
     with refused(Code.NOT_FOUND, "has no node"):
         await kpanda("Nodes.GetNode", Node, cluster="one", name="nowhere")
-    # An index that has not heard of the cluster for too long is not asked.
+    # An index whose last heartbeat is too old is not read.
     monkeypatch.setattr(kpanda.assembly.stores.current, "_max_age", -1.0)
     assert await listed() == names
     assert kpanda.age == 0

@@ -1,9 +1,10 @@
-"""`kairship kpanda` as processes: killed, started again, several at once, and what they leave behind."""
+"""`kairship kpanda` as processes: killed, restarted, several at once, and what they leave behind."""
 
 import asyncio
 import base64
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -12,11 +13,11 @@ from support.container_management import CLUSTER, condition, is_ready
 from support.index_stores import postgres
 from support.kpanda_process import kpanda_process
 from support.postgres import new_database
-from support.services import until
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.index.postgres import PostgresStore
-from kairship.kpanda.sharing.replicas import PREFIX
+from kairship.kpanda.sharding.replicas import LEASE_PREFIX
 from kairship.kube import Client, Connection, Object, kinds
 from kairship.resources import NAMESPACE
 
@@ -24,7 +25,7 @@ __all__ = ["postgres"]
 
 
 async def put(world: Client, name: str, connection: Connection) -> Object:
-    """A Cluster and its Secret, as with kubectl."""
+    """Creates a Cluster and its Secret, as kubectl does."""
     kubeconfig = base64.b64encode(connection.to_kubeconfig(name="x")).decode()
     secret: Object = {"metadata": {"name": f"of-{name}"}, "data": {"kubeconfig": kubeconfig}}
     await world.apply(kinds.SECRETS, secret, namespace=NAMESPACE, field_manager="test")
@@ -36,7 +37,7 @@ async def ready(world: Client, name: str, *, timeout: float = 90.0) -> Object:
         found = await world.get(CLUSTER, name)
         return found if is_ready(found) else None
 
-    found: Object = await until(look, what=f"cluster {name}", timeout=timeout)
+    found: Object = await eventually(look, f"cluster {name}", timeout=timeout)
     return found
 
 
@@ -55,10 +56,10 @@ async def test_one_process_on_files(home: Connection, plane: EmbeddedPlane, tmp_
                 await ready(world, name)
             assert all((index / uid).is_dir() for uid in uids)
 
-            # Another one leaves the directory alone, and says why.
+            # Another process does not touch the directory, and says why.
             async with kpanda_process(home, tmp_path / "b", "--index", str(index)) as second:
-                assert await asyncio.wait_for(second.process.wait(), 30) == 2
-            # gRPC is for processes of the plane, and nobody else.
+                assert await asyncio.wait_for(second.process.wait(), PATIENCE) == 2
+            # gRPC is only for processes of the plane.
             port = (await first.until("serving"))["port"]
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as plain:
                 call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = plain.unary_unary(
@@ -66,27 +67,27 @@ async def test_one_process_on_files(home: Connection, plane: EmbeddedPlane, tmp_
                 )
                 with pytest.raises(grpc.aio.AioRpcError):
                     await call(b"", timeout=5)
-            _, figures = await first.ask("/metrics")
+            _, figures = await first.get("/metrics")
             assert f'kairship_collector_live{{cluster="{one[0]}",kind="nodes"}} 1.0' in figures
             assert f'kairship_collector_resyncs_total{{cluster="{one[0]}",kind="nodes"}} 0.0' in figures
             await first.end(signal.SIGKILL)
 
-        # One cluster goes while nobody looks. What was collected of the other is there still.
+        # One cluster is removed while no process runs. The index of the other one is still there.
         await world.delete(CLUSTER, one[0])
         async with kpanda_process(home, tmp_path / "a", "--index", str(index)) as again:
             await again.until_ready()
 
-            async def swept() -> bool | None:
-                return None if (index / uids[0]).exists() else True
+            async def swept() -> bool:
+                return not (index / uids[0]).exists()
 
-            await until(swept, what="the end of what is left of a removed cluster")
+            await eventually(swept, "the end of what is left of a removed cluster")
             assert (index / uids[1]).is_dir()
             assert await again.end() == 0
         await world.delete(CLUSTER, two[0])
 
 
 async def test_replicas_on_a_database(home: Connection, plane: EmbeddedPlane, tmp_path: Path, postgres: str) -> None:
-    """They divide the clusters, and what one that is killed had is another's within 12 s."""
+    """Replicas divide the clusters, and another replica takes over the shard of a killed one within 12 s."""
     url = await asyncio.to_thread(new_database, postgres)
     (tmp_path / "url").write_text(url)
     flags = ("--index-url-file", str(tmp_path / "url"))
@@ -111,35 +112,35 @@ async def test_replicas_on_a_database(home: Connection, plane: EmbeddedPlane, tm
         began = time.monotonic()
         await holders[victim].end(signal.SIGKILL)
 
-        async def taken_over(name: str) -> bool | None:
+        async def taken_over(name: str) -> bool:
             found = await world.get(CLUSTER, name)
             uid = found["metadata"]["uid"]
             async with store.index().snapshot(uid) as snapshot:
                 part = await snapshot.partition("nodes")
             held_by = found["status"]["collector"]["holder"]
-            fresh = part is not None and part.live and part.heard_at > began_wall
-            return True if held_by == survivor and fresh else None
+            fresh = part is not None and part.live and part.confirmed_at > began_wall
+            return held_by == survivor and fresh
 
         began_wall = time.time()
         for name in lost:
-            await until(lambda name=name: taken_over(name), what=f"the takeover of {name}", timeout=20)
+            await eventually(partial(taken_over, name), f"the takeover of {name}", timeout=20)
         took = time.monotonic() - began
         assert took < 12, f"it took {took:.1f} s"
         for name in clusters:
             assert condition(await ready(world, name), "Collected") == ("True", "Current")
 
-        # A replica that ends in order hands over at once.
+        # A replica that ends in order hands its shard over at once.
         async with kpanda_process(home, tmp_path / "c", *flags) as third:
             await third.until_ready()
             assert await holders[survivor].end() == 0
-            lease = await world.get(kinds.LEASES, f"{PREFIX}{survivor}", namespace=NAMESPACE)
+            lease = await world.get(kinds.LEASES, f"{LEASE_PREFIX}{survivor}", namespace=NAMESPACE)
             assert not lease["spec"]["holderIdentity"], holders[survivor].log_end()
 
-            async def all_its_own() -> bool | None:
+            async def all_its_own() -> bool:
                 holder = (await third.until("serving"))["holder"]
                 found = [await world.get(CLUSTER, name) for name in clusters]
-                return True if all(each["status"]["collector"]["holder"] == holder for each in found) else None
+                return all(each["status"]["collector"]["holder"] == holder for each in found)
 
-            await until(all_its_own, what="the handing over", timeout=12)
+            await eventually(all_its_own, "the handing over", timeout=12)
         for name in clusters:
             await world.delete(CLUSTER, name)

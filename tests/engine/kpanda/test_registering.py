@@ -1,4 +1,4 @@
-"""Registering real clusters: what they become, what is refused and why, and that nothing is left of what is refused."""
+"""Registration of real clusters: its result, what is refused and why, and that a refused one leaves nothing."""
 
 import asyncio
 import base64
@@ -15,14 +15,15 @@ from protobuf.wkt import Empty
 from support.certificates import Authority
 from support.container_management import CLUSTER, Management, condition, is_ready, kubeconfig, token
 from support.relay import relay_to
-from support.services import refused, until
+from support.services import refused
+from support.waiting import eventually
 from yarl import URL
 
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import ClusterPhase
 from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import Cluster, ClusterSpec
 from kairship.gen.kairship.kpanda.v1alpha1.credential_pb import CheckResult, CheckType, Verification
 from kairship.kpanda.credentials.secrets import CREDENTIAL_OF, secret_name
-from kairship.kpanda.verification import Patience, Verifier
+from kairship.kpanda.verification import Timeouts, Verifier
 from kairship.kube import AddressRule, Client, Connection, Object, kinds
 from kairship.resources import NAMESPACE
 from kairship.rpc.errors import Code
@@ -73,7 +74,7 @@ async def test_a_cluster_is_registered_and_its_state_is_found_out(kpanda: Manage
     created = await kpanda.register(frankfurt, name="frankfurt", spec=spec, labels={"tier": "edge"})
     assert created.metadata is not None
     assert created.metadata.labels == {"tier": "edge"}
-    stored = await kpanda.seen("frankfurt", is_ready)
+    stored = await kpanda.until("frankfurt", is_ready)
     shown = await kpanda("Clusters.GetCluster", Cluster, name="frankfurt")
     assert shown.spec == spec
     assert shown.status is not None
@@ -103,8 +104,8 @@ async def test_a_token_with_its_authority_does_as_well(kpanda: Management, frank
         given = await token_of(client, await account(client, EVERYTHING))
     credential = token(frankfurt.server, frankfurt.ca, given)
     await kpanda("Clusters.CreateCluster", Cluster, name="by-token", credential=credential)
-    # It ends within the hour. As its account may do everything, it is renewed before that.
-    await kpanda.seen(
+    # The token expires within the hour. As its account may do everything, it is renewed before that.
+    await kpanda.until(
         "by-token", lambda found: is_ready(found) and condition(found, "CredentialsValid") == ("True", "Verified")
     )
 
@@ -157,10 +158,10 @@ def changed(connection: Connection, user: dict[str, Any], cluster: dict[str, Any
 async def test_what_a_kubeconfig_must_not_do_is_refused(kpanda: Management, frankfurt: Connection, reason: str) -> None:
     content = changed(frankfurt, *REFUSED_FORMS[reason])
     async with nothing_is_left(kpanda):
-        with refused(Code.INVALID_ARGUMENT, reason) as told:
+        with refused(Code.INVALID_ARGUMENT, reason) as refusal:
             await kpanda("Clusters.CreateCluster", Cluster, name="bad", credential=kubeconfig(content))
-    assert "secret-token" not in str(told.value.status())
-    assert "hunter2" not in str(told.value.status())
+    assert "secret-token" not in str(refusal.value.status())
+    assert "hunter2" not in str(refusal.value.status())
 
 
 @pytest.mark.parametrize("content", ["no", "[]", "a: &a [*a]", "\x00", "apiVersion: v1", "x" * 1_000_000])
@@ -240,7 +241,7 @@ async def test_a_server_that_does_not_answer_takes_no_longer_than_allowed(
 
 def verifier_with(kpanda: Management, addresses: AddressRule) -> Verifier:
     clock = kpanda.assembly.clock
-    return Verifier(addresses=addresses, known_as=lambda _: None, now=clock.wall, patience=Patience())
+    return Verifier(addresses=addresses, known_as=lambda _: None, now=clock.wall, timeouts=Timeouts())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -258,7 +259,7 @@ async def test_addresses_of_the_plane_itself_are_refused_unless_allowed(
 async def test_a_name_that_changes_its_address_between_two_connections_gains_nothing(
     kpanda: Management, frankfurt: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DNS rebinding: a name that led to an allowed address when the cluster was verified leads elsewhere afterwards."""
+    """DNS rebinding: a name resolves to an allowed address during verification, and to another one afterwards."""
     loop = asyncio.get_running_loop()
     resolve = loop.getaddrinfo
     answers = {"cluster.example": "127.0.0.1"}
@@ -279,8 +280,8 @@ async def test_a_name_that_changes_its_address_between_two_connections_gains_not
 
 
 async def test_what_a_killed_registration_left_is_cleared_away(kpanda: Management, frankfurt: Connection) -> None:
-    """Killed between the Secret and the Cluster: another registration of the same cluster is told to wait a moment,
-    and then takes over."""
+    """A registration is killed between Secret and Cluster: another registration of the same cluster is refused for a
+    while, and then takes over."""
     async with Client(frankfurt) as client:
         identity = (await client.get(kinds.NAMESPACES, "kube-system"))["metadata"]["uid"]
     secret: Object = {
@@ -290,16 +291,16 @@ async def test_what_a_killed_registration_left_is_cleared_away(kpanda: Managemen
     await kpanda.world.create(kinds.SECRETS, secret, namespace=NAMESPACE)
     with refused(Code.ABORTED, "at this moment, as killed"):
         await kpanda.register(frankfurt, name="again")
-    # As it is when its time is over: an owner that is gone says the same.
+    # The Secret is as after its grace period: an owner that does not exist has the same effect.
     owner = {"apiVersion": CLUSTER.api_version, "kind": "Cluster", "name": "killed", "uid": str(uuid.uuid4())}
     await kpanda.world.patch(
         kinds.SECRETS, secret_name(identity), {"metadata": {"ownerReferences": [owner]}}, namespace=NAMESPACE
     )
 
-    async def swept() -> bool | None:
-        return None if await kpanda.secrets() else True
+    async def swept() -> bool:
+        return not await kpanda.secrets()
 
-    await until(swept, what="the end of the Secret of nobody")
+    await eventually(swept, "the end of the Secret of nobody")
     await kpanda.register(frankfurt, name="again")
 
 
@@ -310,18 +311,18 @@ async def test_a_secret_is_given_to_its_cluster_also_when_its_maker_was_killed(
     (name,) = await kpanda.secrets()
     await kpanda.world.patch(kinds.SECRETS, name, {"metadata": {"ownerReferences": None}}, namespace=NAMESPACE)
 
-    async def owned() -> bool | None:
+    async def owned() -> bool:
         found = await kpanda.world.get(kinds.SECRETS, name, namespace=NAMESPACE)
         owners = found["metadata"].get("ownerReferences") or [{}]
-        return True if created.metadata and owners[0].get("uid") == created.metadata.uid else None
+        return created.metadata is not None and owners[0].get("uid") == created.metadata.uid
 
-    await until(owned, what="the owner of the Secret")
+    await eventually(owned, "the owner of the Secret")
 
 
 async def test_a_removed_cluster_leaves_nothing(kpanda: Management, frankfurt: Connection) -> None:
     async with nothing_is_left(kpanda):
         created = await kpanda.register(frankfurt, name="short")
-        await kpanda.seen("short", is_ready)
+        await kpanda.until("short", is_ready)
         assert created.metadata is not None
         folder = kpanda.index / created.metadata.uid
         assert folder.exists()
@@ -329,10 +330,10 @@ async def test_a_removed_cluster_leaves_nothing(kpanda: Management, frankfurt: C
         with refused(Code.NOT_FOUND):
             await kpanda("Clusters.GetCluster", Cluster, name="short")
 
-        async def gone() -> bool | None:
-            return None if folder.exists() or await kpanda.secrets() else True
+        async def gone() -> bool:
+            return not (folder.exists() or await kpanda.secrets())
 
-        await until(gone, what="the end of what was collected and of the credential")
+        await eventually(gone, "the end of what was collected and of the credential")
     with refused(Code.NOT_FOUND):
         await kpanda("Clusters.DeleteCluster", Empty, name="short")
 
@@ -342,8 +343,8 @@ async def test_a_cluster_in_an_instance_is_not_removed(kpanda: Management, frank
     membership = {"metadata": {"name": "joined"}, "spec": {"instance": "somewhere"}}
     resource = kpanda.memberships
     await kpanda.world.create(resource, membership)
-    # The API server hears of the membership with a delay.
-    await until(lambda: refusal_of(kpanda, "joined"), what="the refusal")
+    # The API server sees the membership with a delay.
+    await eventually(lambda: refusal_of(kpanda, "joined"), "the refusal")
     with refused(Code.FAILED_PRECONDITION, "belongs to instance somewhere: remove it from there first"):
         await kpanda("Clusters.DeleteCluster", Empty, name="joined")
     shown = await kpanda("Clusters.GetCluster", Cluster, name="joined")
@@ -351,15 +352,15 @@ async def test_a_cluster_in_an_instance_is_not_removed(kpanda: Management, frank
     assert shown.status.instance == "somewhere"
     await kpanda.world.delete(resource, "joined")
 
-    async def may_go() -> bool | None:
-        return None if await refusal_of(kpanda, "joined") else True
+    async def may_go() -> bool:
+        return not await refusal_of(kpanda, "joined")
 
-    await until(may_go, what="the end of the refusal")
+    await eventually(may_go, "the end of the refusal")
 
 
-async def refusal_of(kpanda: Management, name: str) -> bool | None:
-    """Whether its removal would be refused at this moment."""
+async def refusal_of(kpanda: Management, name: str) -> bool:
+    """Whether the removal of a cluster would be refused at this moment."""
     options = msgspec.json.encode({"dryRun": ["All"]})
     headers = {"Content-Type": "application/json"}
     reply = await kpanda.world.request("DELETE", CLUSTER.path(name=name), body=options, headers=headers)
-    return True if reply.status == 403 else None
+    return reply.status == 403

@@ -1,31 +1,36 @@
-"""Credentials that can renew themselves are renewed before they end; of the others it is told when they do."""
+"""Credentials that can renew themselves are renewed before they expire; for the others the status says when they do."""
 
 import base64
 import datetime as dt
 import uuid
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 import pytest_asyncio
-from support.container_management import CLUSTER, Management, condition, is_ready, management_of
-from support.services import until
+from support.container_management import CLUSTER, LOOPBACK, Management, condition, is_ready, management_of
+from support.waiting import eventually
 
 from kairship.instances.account_tokens import issue_token
 from kairship.instances.membership import edition_of
+from kairship.kpanda.credentials.renewal import RenewalReconciler
+from kairship.kpanda.credentials.secrets import CredentialSecrets
+from kairship.kpanda.sharding import WholeShard
 from kairship.kube import Client, Connection, Object, kinds
-from kairship.reconcile import SystemClock
+from kairship.reconcile import STALE, Context, Key, SystemClock
 from kairship.resources import NAMESPACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIFE = 1200
-"""The shortest that can be registered and be old enough for its renewal after a shift."""
+"""The shortest validity that can be registered and is old enough for renewal after the clock is shifted."""
 OLD = dt.timedelta(seconds=0.6 * LIFE)
 
 
 class ShiftedClock(SystemClock):
-    """What others take time for has passed already."""
+    """A clock that is ahead of real time."""
 
     ahead = dt.timedelta()
 
@@ -47,7 +52,7 @@ async def running(
 
 
 async def token_of(cluster: Connection, *verbs: str) -> Connection:
-    """By a token of an account of its own, which may do that with everything."""
+    """A connection with a token of a new service account, which has these verbs on everything."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     async with Client(cluster) as client:
         await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
@@ -62,7 +67,7 @@ async def token_of(cluster: Connection, *verbs: str) -> Connection:
 
 
 async def kept(kpanda: Management) -> tuple[Object, Connection]:
-    """The Secret with the credential, and what is in it."""
+    """The Secret with the credential, and its kubeconfig."""
     page = await kpanda.world.list(kinds.SECRETS, namespace=NAMESPACE, label_selector="kpanda.io/credential-of")
     [secret] = page.items
     return secret, Connection.from_kubeconfig(base64.b64decode(secret["data"]["kubeconfig"]))
@@ -75,7 +80,7 @@ def message(cluster: Object) -> str:
 
 async def age(kpanda: Management, clock: ShiftedClock, name: str) -> None:
     clock.ahead = OLD
-    # Timers are those of real time: something has to happen.
+    # Timers run in real time, so that something has to trigger the controller.
     await kpanda.world.patch(CLUSTER, name, {"metadata": {"labels": {"aged": "yes"}}})
 
 
@@ -84,7 +89,7 @@ async def test_a_token_is_renewed_in_time_and_without_a_gap(
 ) -> None:
     first = await token_of(frankfurt, "*")
     await kpanda.register(first, name="renewing")
-    stored = await kpanda.seen("renewing", lambda found: is_ready(found) and "is renewed before" in message(found))
+    stored = await kpanda.until("renewing", lambda found: is_ready(found) and "is renewed before" in message(found))
     assert condition(stored, "CredentialsValid") == ("True", "Verified")
     secret, connection = await kept(kpanda)
     assert connection.token == first.token
@@ -93,23 +98,52 @@ async def test_a_token_is_renewed_in_time_and_without_a_gap(
 
     await age(kpanda, clock, "renewing")
 
-    async def renewed() -> bool | None:
-        return True if (await kept(kpanda))[1].token != first.token else None
+    async def renewed() -> bool:
+        return (await kept(kpanda))[1].token != first.token
 
-    await until(renewed, what="another token")
+    await eventually(renewed, "another token")
     clock.ahead = dt.timedelta()
     secret, connection = await kept(kpanda)
-    # Karmada's tokens are those of the credential that it follows.
+    # The edition stays the same, so that Karmada's own tokens of the member are not issued anew.
     assert edition_of(connection, secret["metadata"]["labels"]) == edition
 
-    async def used() -> bool | None:
-        return True if kpanda.token_in_use("renewing") == (await kept(kpanda))[1].token else None
+    async def used() -> bool:
+        return kpanda.token_in_use("renewing") == (await kept(kpanda))[1].token
 
-    await until(used, what="its use")
+    await eventually(used, "its use")
     async with Client(first) as old:
         await old.get(kinds.NAMESPACES, "kube-system")
-    await kpanda.seen("renewing", is_ready)
+    await kpanda.until("renewing", is_ready)
     assert {id(each) for each in kpanda.assembly.collector.followers(stored["metadata"]["uid"])} == followers
+
+
+async def test_a_cache_that_is_behind_the_renewed_credential_does_not_begin_another_edition(
+    kpanda: Management, frankfurt: Connection, clock: ShiftedClock
+) -> None:
+    await kpanda.register(await token_of(frankfurt, "*"), name="twice")
+    await kpanda.until("twice", is_ready)
+    cluster = kpanda.assembly.global_cluster.clusters.reflector.store.get("twice")
+    assert cluster is not None
+    name = cluster.spec.credentials.name
+    before = kpanda.assembly.global_cluster.secrets.store.get(name, namespace=NAMESPACE)
+    assert before is not None
+    await kpanda.world.patch(kinds.SECRETS, name, {"metadata": {"labels": {"written": "since"}}}, namespace=NAMESPACE)
+
+    cache: Any = SimpleNamespace(
+        client=kpanda.world,
+        clusters=kpanda.assembly.global_cluster.clusters,
+        secrets=SimpleNamespace(store=SimpleNamespace(get=lambda *_, **__: before)),
+    )
+    behind = RenewalReconciler(
+        cache, CredentialSecrets(kpanda.world), shard=WholeShard(), addresses=LOOPBACK, clock=clock
+    )
+    nobody: Any = None
+    context = Context(client=nobody, owner=nobody, events=nobody, log=nobody, clock=clock, term=None)
+    clock.ahead = OLD
+    try:
+        assert await behind.reconcile(context, Key("twice")) is STALE
+    finally:
+        clock.ahead = dt.timedelta()
 
 
 async def test_one_that_may_not_renew_itself_says_until_when_it_lasts_and_what_to_do(
@@ -117,10 +151,10 @@ async def test_one_that_may_not_renew_itself_says_until_when_it_lasts_and_what_t
 ) -> None:
     reader = await token_of(frankfurt, "get", "list", "watch")
     await kpanda.register(reader, name="ending")
-    await kpanda.seen("ending", is_ready)
+    await kpanda.until("ending", is_ready)
     await age(kpanda, clock, "ending")
     try:
-        found = await kpanda.seen("ending", lambda found: condition(found, "CredentialsValid") == ("True", "Expiring"))
+        found = await kpanda.until("ending", lambda found: condition(found, "CredentialsValid") == ("True", "Expiring"))
     finally:
         clock.ahead = dt.timedelta()
     assert "serviceaccounts/token" in message(found)

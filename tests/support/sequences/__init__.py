@@ -1,8 +1,9 @@
-"""Random sequences of what people and faults do to a whole plane, each against a model.
+"""Random sequences of actions of people and of faults on a whole plane, each compared with a model.
 
-A `Lane` is the model of one instance, its clusters and its people, and how each act is done to plane and model alike;
-several lanes share a plane, and a kill hits them all. `truth` compares a lane with the plane, `orphans` finds what
-belongs to nobody, `kills` ends processes, `playing` makes a sequence of a seed, `running` plays many, `report` tells.
+A `Lane` is the model of one instance with its clusters and its people, and carries out each action on the plane and on
+the model. Several lanes share a plane, and a kill affects all of them. `truth` compares a lane with the plane,
+`orphans` finds what has lost its owner, `kills` kills processes, `playing` plays the sequence of a seed, `running`
+plays many, `report` writes the report.
 
     python -m support.sequences --seed 7            plays one again
     python -m support.sequences --count 200 --report docs/soak.md

@@ -1,4 +1,4 @@
-"""Plays sequences on a plane of their own, and writes a report: see the package."""
+"""Plays sequences on a plane of their own and writes a report, as the package describes."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ from support.sequences.running import LENGTH, Run, lanes_of, run, without_demo
 from support.shared_plane import Silent
 
 
-def tell(played: Played) -> None:
+def print_result(played: Played) -> None:
     steps = ", ".join(f"{kind} {about}".strip() for kind, about in played.steps)
     outcome = f"FAILED: {played.failure}\n  after: {steps}" if played.failure else "as it should be"
     sys.stdout.write(
@@ -28,22 +28,22 @@ def tell(played: Played) -> None:
     sys.stdout.flush()
 
 
-async def main(seeds: Iterator[int], lane_count: int, length: int, place: Path | None) -> Run:
+async def main(seeds: Iterator[int], lane_count: int, length: int, report_file: Path | None) -> Run:
     root = Path(tempfile.mkdtemp(prefix="kairship-soak-"))
     engine = await Engine.find()
     plane = EmbeddedPlane(Home(root / "plane"), engine)
     result = Run()
 
-    def told(so_far: Run, played: Played) -> None:
-        tell(played)
-        if place is not None:
-            report.write(place, so_far)
+    def on_played(so_far: Run, played: Played) -> None:
+        print_result(played)
+        if report_file is not None:
+            report.write(report_file, so_far)
 
     try:
         await plane.up(Silent(), [])
         await without_demo(plane)
         async with lanes_of(plane, engine, lane_count) as lanes:
-            result = await run(lanes, seeds, length=length, tell=told)
+            result = await run(lanes, seeds, length=length, on_played=on_played)
     finally:
         await daemon.stop(root / "plane")
         if result.failures:
@@ -61,7 +61,7 @@ if __name__ == "__main__":
     parser.add_argument("--count", type=int, default=4, help="how many seeds")
     parser.add_argument("--lanes", type=int, default=3, help="how many sequences run at the same time")
     parser.add_argument("--length", type=int, default=LENGTH, help="steps of a sequence")
-    parser.add_argument("--report", type=Path, help="where to write what came of it")
+    parser.add_argument("--report", type=Path, help="the file for the report")
     given = parser.parse_args()
     first, count = (given.seed, 1) if given.seed is not None else (given.first, given.count)
     seeds = iter(range(first, first + count))

@@ -1,4 +1,4 @@
-"""Objects of API servers, told apart by what a comparison needs of them."""
+"""The parts of objects that comparisons need, and the comparison of two sets in words."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ def conditions_of(item: Object) -> dict[str, str]:
 
 
 def differ(what: str, found: Iterable[Any], expected: Iterable[Any]) -> list[str]:
-    """In words; nothing if they are the same."""
-    here, there = set(found), set(expected)
-    said = [f"{what}: too much: {sorted(here - there)}"] if here - there else []
-    return [*said, f"{what}: missing: {sorted(there - here)}"] if there - here else said
+    """Returns the differences in words."""
+    extra, missing = set(found) - set(expected), set(expected) - set(found)
+    differences = [f"{what}: too much: {sorted(extra)}"] if extra else []
+    return [*differences, f"{what}: missing: {sorted(missing)}"] if missing else differences

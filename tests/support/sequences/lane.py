@@ -1,7 +1,7 @@
-"""One instance with its clusters and people: what they should be, and how each act is done to the plane too.
+"""The model of one instance with its clusters and people, and the actions that change the model and the plane.
 
-Everything is asked of the plane's API as an administrator does it. An act returns when the plane has accepted it; what
-follows from it comes when it comes, and is compared later (`truth`).
+All actions use the plane's API as an administrator. An action returns when the plane has accepted it; `truth` compares
+the results later.
 """
 
 import uuid
@@ -19,15 +19,16 @@ from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, KubeError, NotFound, kinds
 from support.entrance import BASE
 from support.member_clusters import MemberCluster
+from support.not_yet import NotYet
 from support.people import GHIPPO, People, Person
 from support.relay import Relay, relay_to
-from support.sequences.looking import exists, look, until
-from support.sequences.steady import NotDoneError, Steady
+from support.sequences.retrying import read, until
+from support.sequences.retrying_client import RetryingClient
 from support.sequences.tables import Tables
 from support.sequences.workload import PLACED, WORKLOAD
 
 KPANDA = "/apis/kpanda.io/v1alpha1"
-# The administrator's right inside an instance that was just made is on its way, and Karmada's webhooks may be dead.
+# The administrator's right inside a new instance may not have arrived yet, and Karmada's webhooks may be dead.
 _INSIDE_NOT_YET = frozenset({403, 404, 500})
 
 
@@ -41,9 +42,9 @@ class Member:
     alive: bool = True
     by_relay: bool = False
     has_workload: bool | None = False
-    """None while nobody can say: it left in the middle of something."""
+    """None if it is undetermined, because the member left in the middle of a change."""
     left_behind: str = ""
-    """The instance, by UID, that it left while it was dead: what that had in it stayed there."""
+    """The UID of the instance that it left while it was dead. The objects of that instance are still in it."""
 
     @property
     def name(self) -> str:
@@ -69,18 +70,18 @@ class Grant:
 class Lane:
     plane: EmbeddedPlane
     world: Client
-    """Of the global cluster, with every right: to look, not to act."""
-    admin: Steady
+    """A client of the global cluster with every right, for reading only."""
+    admin: RetryingClient
     members: list[Member]
     persons: dict[str, Person]
     workspace: str
     name: str
     uid: str = ""
-    """Of the instance; empty while there is none."""
+    """The UID of the instance; empty while there is none."""
     alias: str = ""
     placed: bool = False
     grants: dict[Grant, str] = field(default_factory=dict)
-    """With the identifiers of the bindings."""
+    """The grants, with the identifiers of their bindings."""
     held: bool = False
     """Whether the workspace holds the namespace `default`."""
 
@@ -94,15 +95,15 @@ class Lane:
 
     async def create(self) -> None:
         await until(self._is_gone, "the former instance being gone")
-        # Until then a role that is bound on the name is one on the former instance, and goes with it.
+        # Before that, a binding on this name would belong to the former instance, and end with it.
         await until(self._is_forgotten, "the former instance being forgotten by global management")
         self.alias = "First"
         wish = {"data": {"metadata": {"name": self.name}, "spec": {"alias": self.alias}}}
         await self.admin.ask("POST", f"{BASE}/instances", wish)
-        self.uid = (await look(lambda: self.world.get(INSTANCE, self.name)))["metadata"]["uid"]
+        self.uid = (await read(lambda: self.world.get(INSTANCE, self.name)))["metadata"]["uid"]
 
     async def delete(self) -> None:
-        """Only without clusters: the plane refuses otherwise."""
+        """Deletes the instance. It must have no clusters, or the plane refuses."""
         await self.departed()
         await self.admin.ask("DELETE", self.path)
         self.uid, self.placed, self.held = "", False, False
@@ -124,7 +125,7 @@ class Lane:
         self.placed = True
 
     async def remove_workload(self) -> None:
-        # Who leaves and keeps its workloads has them for good once it has left: until then this may remove them too.
+        # A member that leaves and keeps its workloads may still lose them by this until it has left.
         for member in self.members:
             if member.alive:
                 await self._has_left(member)
@@ -132,7 +133,7 @@ class Lane:
                 member.has_workload = None
         for path, _ in reversed(PLACED):
             await self.admin.ask("DELETE", f"{self.path}/proxy/{path}/{WORKLOAD}", patient_with=_INSIDE_NOT_YET - {404})
-        # Karmada has finalizers in them, and until it has come to those the names are taken.
+        # The names can be used again when Karmada has removed its finalizers.
         for path, _ in PLACED:
             await until(partial(self._is_removed, path), "the names of the workload and its policy being free")
         self.placed = False
@@ -181,7 +182,7 @@ class Lane:
         if not member.alive:
             member.left_behind, member.has_workload = self.uid, None
         elif not keep:
-            # One that was kept from earlier may not have been taken over yet.
+            # Karmada may not have adopted a workload that was kept earlier.
             member.has_workload = None if member.has_workload else False
         elif not self.placed:
             member.has_workload = None
@@ -224,37 +225,35 @@ class Lane:
             await self._has_left(member)
 
     async def _is_gone(self) -> bool:
-        return not await exists(self.world, INSTANCE, self.name)
+        try:
+            await self.world.get(INSTANCE, self.name)
+        except NotFound:
+            return True
+        return False
 
     async def _is_forgotten(self) -> bool:
         return self.name not in Tables.read(self.plane.home.ghippo / "ghippo.db").resources
 
     async def _is_leaving(self, member: Member) -> bool:
-        """Or has left."""
+        """Whether a member leaves or has left."""
         try:
-            found = await look(lambda: self.world.get(MEMBERSHIP, member.name))
+            found = await read(lambda: self.world.get(MEMBERSHIP, member.name))
         except NotFound:
             return True
         return "deletionTimestamp" in found["metadata"]
 
     async def _has_left(self, member: Member) -> None:
-        """A name can be used again when its membership is gone."""
+        """Waits until the membership is gone, because its name cannot be used again before."""
         if member.joined:
             return
-        said: object = None
 
-        async def gone() -> bool:
-            nonlocal said
+        async def gone() -> NotYet | bool:
             try:
-                said = (await look(lambda: self.world.get(MEMBERSHIP, member.name))).get("status")
+                return NotYet((await self.world.get(MEMBERSHIP, member.name)).get("status"))
             except NotFound:
                 return True
-            return False
 
-        try:
-            await until(gone, f"{member.name} having left")
-        except NotDoneError as error:
-            raise NotDoneError(f"{error}: {said}") from None
+        await until(gone, f"{member.name} having left")
 
     async def _is_removed(self, path: str) -> bool:
         return await self.admin.status(f"{self.path}/proxy/{path}/{WORKLOAD}") == 404
@@ -268,7 +267,7 @@ class Lane:
         return True
 
     async def clean_by_hand(self, member: Member) -> None:
-        """What an instance left in a cluster that it could not reach, nobody but its owner removes."""
+        """Removes what an instance has left in a cluster that it could not reach, as the owner of the cluster does."""
         async with member.cluster.client() as client:
             await client.delete(kinds.NAMESPACES, "karmada-cluster", missing_ok=True)
             await client.delete(kinds.DEPLOYMENTS, WORKLOAD, namespace="default", missing_ok=True)
@@ -300,7 +299,7 @@ GRANTS = (
 async def lane_of(
     plane: EmbeddedPlane, world: Client, people: People, clusters: Sequence[MemberCluster]
 ) -> AsyncIterator[Lane]:
-    """One without an instance, and with nothing registered or given."""
+    """Yields a lane without an instance, and without registered clusters or grants."""
     name = f"lane-{uuid.uuid4().hex[:6]}"
     async with AsyncExitStack() as stack:
         members = []
@@ -309,11 +308,11 @@ async def lane_of(
             members.append(Member(cluster, await stack.enter_async_context(relay_to("127.0.0.1", port))))
         persons = {who: await _with_token(await people.person(f"{name}-{who}")) for who in ("ann", "ben")}
         workspace: dict[str, Any] = await people.do("POST", "workspaces", {"name": name})
-        yield Lane(plane, world, Steady(people.admin), members, persons, str(workspace["id"]), name)
+        yield Lane(plane, world, RetryingClient(people.admin), members, persons, str(workspace["id"]), name)
 
 
 async def _with_token(person: Person) -> Person:
-    """A session would end before a long run does."""
+    """Replaces the session, which would expire during a long run, by an access token."""
     reply = await person.client.request(
         "POST", f"{GHIPPO}/current-user/access-tokens", {"name": "sequences", "days": 1}
     )

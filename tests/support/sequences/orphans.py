@@ -1,14 +1,14 @@
-"""What belongs to nobody, anywhere in a plane: lanes come and go in it, and whatever they leave behind shows here.
+"""Finds objects, files and processes of a plane whose owner no longer exists.
 
-What could be an orphan is looked at first and its owners after that: one that was made in between has them.
+Possible orphans are read first and owners afterwards, so that an object that is created in between has its owner.
 """
 
-from kairship.access.storing import BINDING
+from kairship.access.delivery.binding_store import BINDING
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
 from kairship.controllers.registry.reconciler import REGISTRATION
 from kairship.embedded import EmbeddedPlane
 from kairship.index.sqlite import clusters as indexed
-from kairship.kpanda.stores import EVENTS
+from kairship.kpanda.index_stores import EVENTS
 from kairship.kube import Client, Object, Resource, kinds
 from kairship.resources import NAMESPACE
 from support.sequences.comparing import name_of
@@ -52,7 +52,7 @@ async def orphans(plane: EmbeddedPlane, world: Client) -> list[str]:
 
 
 def _is_instance(plane: EmbeddedPlane, uid: str) -> bool:
-    """Whether a folder is that of an instance: the driver keeps a record in it."""
+    """Whether a folder belongs to an instance: then it has the driver's record."""
     return (plane.home.planes / uid / "instance.json").exists()
 
 

@@ -1,4 +1,4 @@
-"""One sequence, made of its seed: what is possible next follows from the model alone, so it can be played again."""
+"""Plays one sequence. Its steps depend only on the seed and the model, so that it can be repeated."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from kairship.supervisor import SupervisorError
 from support.sequences import kills
 from support.sequences.lane import GRANTS, Lane, Member
 from support.sequences.orphans import orphans
-from support.sequences.steady import NotDoneError
+from support.sequences.retrying_client import NotDoneError
 from support.sequences.truth import deviations
 
 SETTLED_WITHIN = 180.0
@@ -36,11 +36,11 @@ class Step:
 class Played:
     seed: int
     steps: list[tuple[str, str]] = field(default_factory=list)
-    """Their kinds, and what they were about."""
+    """The kind and the object of each step."""
     settled: float = 0.0
-    """Seconds from the last step until everything was as the model says."""
+    """Seconds from the last step until the plane agreed with the model."""
     cleared: float = 0.0
-    """The same after everything was taken back."""
+    """Seconds until they agreed again after everything was removed."""
     seconds: float = 0.0
     failure: str = ""
 
@@ -50,8 +50,8 @@ class Played:
 
 
 async def play(lane: Lane, seed: int, length: int) -> Played:
-    """Begins with an instance and nothing else, and ends with that, or without the instance."""
-    chance = random.Random(seed)  # noqa: S311 - to be repeated
+    """Plays a sequence. It begins with at most an instance, and removes everything else at the end."""
+    chance = random.Random(seed)  # noqa: S311 - it makes a sequence, not keys
     played, began = Played(seed), time.monotonic()
     try:
         if not lane.uid:
@@ -127,7 +127,7 @@ def _without_name(process: str, lane: Lane) -> str:
 
 
 async def recovers(lane: Lane) -> bool:
-    """Whether it can be cleared after a failure, so that the next sequence begins as it should."""
+    """Clears a lane after a failure. Returns whether that succeeded, so that another sequence can use the lane."""
     try:
         await start_all(lane)
         await clear(lane)
@@ -160,7 +160,7 @@ async def clear(lane: Lane) -> None:
 
 
 async def agreed(lane: Lane) -> float:
-    """How many seconds it takes until the plane is as the lane says, and still is when looked at again."""
+    """Waits until two comparisons in a row find no difference. Returns how many seconds that took."""
     began, agreeing = time.monotonic(), 0
     while True:
         found = await _compared(lane)

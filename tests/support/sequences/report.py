@@ -10,14 +10,14 @@ from support.sequences.running import Run
 MARK = "<!-- figures above are written by `make soak`, what follows by people -->"
 _HEAD = """# Random sequences
 
-What people do and what breaks, in random order, on a whole embedded plane: all processes of Kairship, real Karmada
-instances and real member clusters. Each sequence is made of its seed: create, import, join, bind, edit, rotate, stop
-a member, kill -9, unjoin, delete, through the public API. A model says what must come of it. After the last step, and
-again after everything was taken back, these must hold exactly what the model says, twice in a row: the custom resources
-and Secrets of the global cluster; clusters, tokens, RBAC, Works and workloads in the instance; accounts, roles, RBAC
-and workloads in the members; the files of the index; the tables of global management; data and processes of instances;
-and what two people reach through the entrance, in the instance and in its members. What belongs to nobody is looked for
-in the whole plane. Several sequences run at the same time, and a kill hits them all.
+A sequence plays what people do and what breaks, in random order, on a whole embedded plane: all processes of Kairship,
+real Karmada instances and real member clusters. Its seed decides its steps: create, import, join, bind, edit, rotate,
+stop a member, kill -9, unjoin, delete, all through the public API. A model says what must come of them. After the last
+step, and again after everything was taken back, these must hold exactly what the model says, twice in a row: the custom
+resources and Secrets of the global cluster; clusters, tokens, RBAC, Works and workloads in the instance; accounts,
+roles, RBAC and workloads in the members; the files of the index; the tables of global management; data and processes of
+instances; and what two users reach through the entrance, in the instance and in its members. The whole plane is also
+searched for orphans. Several sequences run at the same time, and a kill hits them all.
 
 `make soak` plays them; `python -m support.sequences --seed 7` (with `PYTHONPATH=tests`) plays one again.
 """

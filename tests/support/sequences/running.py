@@ -1,4 +1,4 @@
-"""Many sequences on one plane: each lane takes the next seed when it is done with one."""
+"""Plays many sequences on one plane. Each lane takes the next seed when it has finished one."""
 
 import asyncio
 import time
@@ -15,13 +15,13 @@ from support.member_clusters import MemberCluster
 from support.people import People
 from support.sequences.lane import Lane, lane_of
 from support.sequences.playing import Played, play, recovers
-from support.sequences.steady import Steady
+from support.sequences.retrying_client import RetryingClient
 
 LENGTH = 12
 CLUSTERS = 2
-"""Of each lane. What a seed means depends on it."""
+"""Clusters of each lane. The sequence of a seed depends on the number."""
 _IDLE = ("kube-scheduler", "kwok")
-"""Nothing has to run in the clusters."""
+"""Processes of a cluster that are stopped, because no pods have to run there."""
 
 
 @dataclass
@@ -53,9 +53,9 @@ async def lanes_of(plane: EmbeddedPlane, engine: Engine, count: int) -> AsyncIte
 
 
 async def without_demo(plane: EmbeddedPlane) -> None:
-    """The instance that `up` begins with is not needed."""
+    """Deletes the instance that `up` has created."""
     async with entrance_of(plane) as admin:
-        await Steady(admin).ask("DELETE", f"{BASE}/instances/{demo.INSTANCE}")
+        await RetryingClient(admin).ask("DELETE", f"{BASE}/instances/{demo.INSTANCE}")
 
 
 async def run(
@@ -63,9 +63,9 @@ async def run(
     seeds: Iterator[int],
     *,
     length: int = LENGTH,
-    tell: Callable[[Run, Played], None] = lambda _, __: None,
+    on_played: Callable[[Run, Played], None] = lambda _, __: None,
 ) -> Run:
-    """Until all seeds are played. A lane in which one has failed is used again only if it can be cleared."""
+    """Plays all seeds. After a failure its lane is used again only if it can be cleared."""
     result, began = Run(), time.monotonic()
 
     async def serve(lane: Lane) -> None:
@@ -73,7 +73,7 @@ async def run(
             played = await play(lane, seed, length)
             result.played.append(played)
             result.seconds = time.monotonic() - began
-            tell(result, played)
+            on_played(result, played)
             if played.failure and not await recovers(lane):
                 return
 

@@ -1,4 +1,4 @@
-"""The tables of global management, as they are on disk at this moment."""
+"""Reads the tables of global management from its database file."""
 
 import sqlite3
 from collections import defaultdict
@@ -10,11 +10,11 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Tables:
     resources: dict[str, str]
-    """Instances that are registered: their UIDs by name."""
+    """The UIDs of registered instances, by name."""
     bindings: set[tuple[str, str, str, str]]
-    """On instances: subject, role, namespace, UID."""
+    """The bindings on instances: subject, role, namespace, UID."""
     held: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    """By workspace: instances and namespaces of them."""
+    """The resources of each workspace: UID of the instance, and namespace."""
 
     @classmethod
     def read(cls, path: Path) -> "Tables":

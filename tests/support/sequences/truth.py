@@ -1,12 +1,12 @@
-"""Whether the plane holds exactly what a lane says: what is missing or too much, in words.
+"""Compares the plane with a lane, and returns the differences in words.
 
-Looked at is everything that an act can have an effect on: the global cluster, the instance, the members, the index,
-the tables of global management, and what people reach through the entrance. Every member is alive by then.
+It compares everything that an action can change: the global cluster, the instance, the members, the index, the tables
+of global management, and the access of people through the entrance. All members must be alive.
 """
 
 import base64
 
-from kairship.access.storing import BINDING
+from kairship.access.delivery.binding_store import BINDING
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
 from kairship.controllers.registry.reconciler import REGISTRATION
 from kairship.index.sqlite import clusters as indexed
@@ -14,7 +14,7 @@ from kairship.kube import Client, Connection, kinds
 from kairship.resources import NAMESPACE, Instance
 from support.sequences.comparing import conditions_of, differ, labels_of, name_of
 from support.sequences.lane import Lane
-from support.sequences.steady import NotDoneError
+from support.sequences.retrying_client import NotDoneError
 from support.sequences.tables import Tables
 from support.sequences.truth_inside import desired_in, in_a_member, in_the_instance
 
@@ -36,8 +36,8 @@ async def deviations(lane: Lane) -> list[str]:
 
 
 async def _inside(lane: Lane) -> Client:
-    """A client of the instance, from the Secret that its status names."""
-    reference = (await lane.world.get(INSTANCE, lane.name, as_type=Instance)).status.credentials
+    """Returns a client of the instance with the Secret that its status names."""
+    reference = (await lane.world.typed(Instance).get(INSTANCE, lane.name)).status.credentials
     if reference is None:
         raise NotDoneError("the instance has no credentials yet")
     secret = await lane.world.get(kinds.SECRETS, reference.name, namespace=NAMESPACE)
@@ -148,7 +148,7 @@ async def _of_the_instance(lane: Lane) -> list[str]:
 
 
 async def _through_the_entrance(lane: Lane) -> list[str]:
-    """People reach exactly what they were given, in the instance and in its members."""
+    """Compares the access of people with their grants, in the instance and in its members."""
     found = []
     below = "api/v1/namespaces/default/configmaps"
     for who, person in lane.persons.items():

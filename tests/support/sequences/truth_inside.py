@@ -1,15 +1,15 @@
-"""Whether an instance and its members hold exactly what a lane says."""
+"""Compares the content of an instance and of its members with a lane."""
 
 from typing import Any
 
 import msgspec
 
 from kairship.access import Binding
-from kairship.access.places import PLATFORM
-from kairship.access.roles import BY_ID
-from kairship.access.storing import BINDING
-from kairship.controllers.access.desired import Desired, desire
-from kairship.controllers.access.grants import gather
+from kairship.access.catalogue.roles import BY_ID
+from kairship.access.delivery.binding_store import BINDING
+from kairship.access.scopes import PLATFORM
+from kairship.controllers.access.desired import DesiredRbac, desired_rbac
+from kairship.controllers.access.grants import collect_grants
 from kairship.kube import Client, NotFound, kinds
 from support.bindings import bind, on
 from support.sequences.comparing import differ, name_of, names_of
@@ -20,7 +20,7 @@ OURS = "kairship.io/access=true"
 _RBAC = (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS, kinds.ROLE_BINDINGS)
 
 
-async def desired_in(lane: Lane, inside: Client) -> Desired:
+async def desired_in(lane: Lane, inside: Client) -> DesiredRbac:
     namespaces = set(await names_of(inside, kinds.NAMESPACES))
     bindings = [
         bind(
@@ -30,12 +30,16 @@ async def desired_in(lane: Lane, inside: Client) -> Desired:
         )
         for grant in lane.grants
     ]
-    everywhere = [each for each in (await lane.world.list(BINDING, as_type=Binding)).items if each.place == PLATFORM]
+    everywhere = [
+        each for each in (await lane.world.typed(Binding).list(BINDING)).items if each.grant_scope == PLATFORM
+    ]
     clusters = [member.name for member in lane.joined]
-    return desire(gather([*bindings, *everywhere], lane.uid), namespaces=namespaces, clusters=clusters, kinds=())
+    return desired_rbac(
+        collect_grants([*bindings, *everywhere], lane.uid), namespaces=namespaces, clusters=clusters, kinds=()
+    )
 
 
-async def in_the_instance(lane: Lane, inside: Client, desired: Desired) -> list[str]:
+async def in_the_instance(lane: Lane, inside: Client, desired: DesiredRbac) -> list[str]:
     joined = {member.name: member for member in lane.joined}
     known = {name_of(item): item for item in (await inside.list(kinds.CLUSTERS)).items}
     found = differ("clusters of Karmada", known, joined)
@@ -43,7 +47,7 @@ async def in_the_instance(lane: Lane, inside: Client, desired: Desired) -> list[
     found += differ("tokens", await names_of(inside, kinds.SECRETS, namespace="karmada-cluster"), tokens)
     spaces = [name for name in await names_of(inside, kinds.NAMESPACES) if name.startswith("karmada-es-")]
     found += differ("execution namespaces", spaces, [f"karmada-es-{name}" for name in joined])
-    found += differ("rights in the instance", await _rights(inside), _places(desired.instance))
+    found += differ("rights in the instance", await _rights(inside), _rights_in(desired.instance))
     for name in known.keys() & joined.keys():
         member, metadata, spec = joined[name], known[name]["metadata"], known[name]["spec"]
         if metadata.get("labels", {}).get("stage") != member.stage:
@@ -57,11 +61,11 @@ async def in_the_instance(lane: Lane, inside: Client, desired: Desired) -> list[
     return found + differ("workloads", placed, [WORKLOAD] if lane.placed else [])
 
 
-async def in_a_member(member: Member, lane: Lane, desired: Desired | None) -> list[str]:
+async def in_a_member(member: Member, lane: Lane, desired: DesiredRbac | None) -> list[str]:
     if member.left_behind:
         return []
     async with Client(member.cluster.connection, timeout=10) as client:
-        rights = _places(desired.members) if member.joined and desired is not None else set()
+        rights = _rights_in(desired.members) if member.joined and desired is not None else set()
         found = differ(f"rights in {member.name}", await _rights(client), rights)
         accounts, tokens = await _accounts(client)
         account = f"karmada-{member.name}"
@@ -81,7 +85,7 @@ async def in_a_member(member: Member, lane: Lane, desired: Desired | None) -> li
 
 
 async def _accounts(member: Client) -> tuple[set[str], list[str]]:
-    """Of Karmada: its accounts, and the Secrets with their tokens."""
+    """Returns Karmada's service accounts and the Secrets with their tokens."""
     try:
         await member.get(kinds.NAMESPACES, "karmada-cluster")
     except NotFound:
@@ -91,7 +95,7 @@ async def _accounts(member: Client) -> tuple[set[str], list[str]]:
 
 
 async def _rights(client: Client) -> set[tuple[str, ...]]:
-    """Objects with those whom they are about."""
+    """Returns our RBAC objects with their subjects."""
     found = set()
     for kind in _RBAC:
         for item in (await client.list(kind, label_selector=OURS)).items:
@@ -100,8 +104,8 @@ async def _rights(client: Client) -> set[tuple[str, ...]]:
     return found
 
 
-def _places(desired: Any) -> set[tuple[str, ...]]:
+def _rights_in(desired: Any) -> set[tuple[str, ...]]:
     return {
-        (place.kind, place.namespace, place.name, *(each["name"] for each in content.get("subjects", ())))
-        for place, content in desired.items()
+        (key.kind, key.namespace, key.name, *(each["name"] for each in content.get("subjects", ())))
+        for key, content in desired.items()
     }

@@ -1,4 +1,4 @@
-"""What a lane places in its clusters: a Deployment, and the policy that takes it there."""
+"""The Deployment that a lane places in its clusters, and its PropagationPolicy."""
 
 from kairship.kube import Object
 
@@ -27,4 +27,4 @@ PLACED: tuple[tuple[str, Object], ...] = (
     ("apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies", _POLICY),
     ("apis/apps/v1/namespaces/default/deployments", _DEPLOYMENT),
 )
-"""By path."""
+"""The paths of the collections, and the manifests."""

@@ -1,12 +1,20 @@
-"""The table of permissions is whole: every method, every rule and every role finds what it needs in it."""
+"""The table of permissions is complete: it has every permission that methods, rules and roles name."""
 
 import itertools
 
 import msgspec
 import pytest
 
-from kairship.access import Attributes, Everyone, Role, permission_for, permission_for_path, permissions, permissions_of
-from kairship.access.catalogue import products
+from kairship.access import (
+    AnyRight,
+    Attributes,
+    Role,
+    permission_for,
+    permission_for_non_resource_path,
+    permissions,
+    permissions_of,
+)
+from kairship.access.catalogue.products import products
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.resources.product import ProductSpec
 from kairship.wire import methods
@@ -17,7 +25,7 @@ def test_every_method_needs_a_permission_of_the_table() -> None:
     assert needed <= set(permissions())
 
 
-def test_what_is_ones_own_needs_a_permission_that_everybody_has() -> None:
+def test_methods_on_the_own_account_need_a_permission_that_every_user_has() -> None:
     for method in methods().values():
         if method.scope is not Scope.ANYBODY:
             assert (method.scope is Scope.SELF) == (permissions()[method.permission].role is None), method.path
@@ -114,12 +122,12 @@ def attributes(request: str) -> Attributes:
         ("create example.com:widgets/exec", None),
         ("get gateway.networking.k8s.io:gateways", "kairship.customresources.get"),
         ("get unknown:things", None),
-        ("create authorization.k8s.io:selfsubjectaccessreviews", Everyone.WITH_ANY_RIGHT),
+        ("create authorization.k8s.io:selfsubjectaccessreviews", AnyRight.ON_INSTANCE),
         ("create authorization.k8s.io:subjectaccessreviews", None),
         ("create authentication.k8s.io:tokenreviews", None),
     ],
 )
-def test_requests_of_kubernetes_need(request_: str, permission: str | Everyone | None) -> None:
+def test_requests_of_kubernetes_need(request_: str, permission: str | AnyRight | None) -> None:
     assert permission_for(attributes(request_)) == permission
 
 
@@ -129,6 +137,14 @@ def test_requests_of_kubernetes_need(request_: str, permission: str | Everyone |
         ("get", "/version", True),
         ("get", "/apis/apps/v1", True),
         ("get", "/openapi/v3/apis/apps/v1", True),
+        ("get", "/openapi/v3/.well-known/openid-configuration", True),
+        ("get", "/api", True),
+        ("get", "/apis/", True),
+        ("get", "/api/v1/watch", False),
+        ("get", "/api/v1/watch/configmaps", False),
+        ("get", "/api/v1/watch/namespaces/kube-system/configmaps", False),
+        ("get", "/apis/apps/v1/watch/deployments", False),
+        ("get", "/api/v1/proxy/namespaces/web/services/a", False),
         ("post", "/apis", False),
         ("get", "/metrics", False),
         ("get", "/logs", False),
@@ -137,7 +153,7 @@ def test_requests_of_kubernetes_need(request_: str, permission: str | Everyone |
     ],
 )
 def test_paths_that_are_about_no_resource(verb: str, path: str, open_: bool) -> None:
-    assert (permission_for_path(verb, path) is Everyone.WITH_ANY_RIGHT) == open_
+    assert (permission_for_non_resource_path(verb, path) is AnyRight.ON_INSTANCE) == open_
 
 
 def test_the_catalogue_fits_the_custom_resource_and_has_every_permission() -> None:

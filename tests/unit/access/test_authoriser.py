@@ -1,4 +1,4 @@
-"""Who is allowed what: default deny, places, groups, tokens, what is hidden, and what is refused on an old word."""
+"""Decisions of the authoriser: default deny, scopes, groups, tokens, hidden instances, and stale bindings."""
 
 from collections.abc import Iterable
 
@@ -9,18 +9,13 @@ from kairship.access import (
     Attributes,
     Authoriser,
     Caller,
-    Extent,
+    Decision,
     Freshness,
-    Gate,
+    RbacScope,
     Role,
-    Verdict,
 )
-from kairship.gen.kairship.apps.v1alpha1.deployment_pb import GetDeploymentRequest
-from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import GetWorkspaceRequest
-from kairship.gen.kairship.instance.v1alpha1.instance_pb import GetInstanceRequest, ListInstancesRequest
-from kairship.wire import Method, methods
 
-ALLOWED, FORBIDDEN, HIDDEN, UNCERTAIN = Verdict.ALLOWED, Verdict.FORBIDDEN, Verdict.HIDDEN, Verdict.UNCERTAIN
+ALLOWED, FORBIDDEN, HIDDEN, UNCERTAIN = Decision.ALLOWED, Decision.FORBIDDEN, Decision.HIDDEN, Decision.UNCERTAIN
 GET, CREATE = "kairship.deployments.get", "kairship.deployments.create"
 
 
@@ -28,7 +23,7 @@ def test_nobody_may_anything_by_default() -> None:
     world = World()
     assert world.ask("alice", GET, "east") is HIDDEN
     assert world.authoriser.on_platform(Caller("alice"), "kairship.instances.create") is FORBIDDEN
-    assert not world.authoriser.reach(Caller("alice"), GET)
+    assert not world.authoriser.coverage(Caller("alice"), GET)
 
 
 def test_a_right_on_one_instance_is_none_on_another() -> None:
@@ -96,17 +91,17 @@ def test_a_workspace_with_the_number_of_something_else_is_not_that() -> None:
 def test_the_last_of_several_bindings_takes_the_right_away() -> None:
     first, second = bind("alice", Role.VIEWER, on("east")), bind("alice", Role.EDITOR, on("east"))
     world = World(first, second)
-    world.holdings.remove(second.name)
+    world.grants.remove(second.name)
     assert world.ask("alice", GET, "east") is ALLOWED
     assert world.ask("alice", CREATE, "east") is FORBIDDEN
-    world.holdings.remove(first.name)
+    world.grants.remove(first.name)
     assert world.ask("alice", GET, "east") is HIDDEN
-    assert len(world.holdings) == 0
+    assert len(world.grants) == 0
 
 
 def test_a_withdrawn_binding_grants_nothing() -> None:
     world = World(bind("alice", Role.VIEWER, on("east"), name="b"))
-    world.holdings.put(bind("alice", Role.VIEWER, on("east"), name="b", revoked=True))
+    world.grants.put(bind("alice", Role.VIEWER, on("east"), name="b", revoked=True))
     assert world.ask("alice", GET, "east") is HIDDEN
 
 
@@ -120,19 +115,19 @@ def test_a_token_is_for_what_it_says() -> None:
     limited = Caller("alice", limited_to=frozenset({GET}))
     assert world.authoriser.on_instance(limited, GET, "east") is ALLOWED
     assert world.authoriser.on_instance(limited, CREATE, "east") is FORBIDDEN
-    assert not world.authoriser.reach(limited, CREATE)
+    assert not world.authoriser.coverage(limited, CREATE)
     assert world.authoriser.on_self(limited, "ghippo.self.update") is FORBIDDEN
 
 
-def test_reach_names_what_a_list_may_show() -> None:
+def test_coverage_names_what_a_list_may_show() -> None:
     world = World(bind("alice", Role.VIEWER, on("east")), bind("alice", Role.VIEWER, on("west", "shop")))
-    reach = world.authoriser.reach(Caller("alice"), GET)
-    assert not reach.everywhere
-    assert reach.includes("east", "anything")
-    assert reach.includes("west")
-    assert reach.includes("west", "shop")
-    assert not reach.includes("west", "bank")
-    assert not reach.includes("nowhere")
+    coverage = world.authoriser.coverage(Caller("alice"), GET)
+    assert not coverage.everywhere
+    assert coverage.includes("east", "anything")
+    assert coverage.includes("west")
+    assert coverage.includes("west", "shop")
+    assert not coverage.includes("west", "bank")
+    assert not coverage.includes("nowhere")
 
 
 @pytest.mark.parametrize("namespace", ["karmada-system", "karmada-cluster", "karmada-es-frankfurt", "kairship-system"])
@@ -153,40 +148,40 @@ def proxy(verb: str, resource: str, namespace: str = "") -> Attributes:
 
 def test_all_secrets_at_once_are_for_admins() -> None:
     world = World(bind("alice", Role.EDITOR, on("east")), bind("root", Role.ADMIN, on("east")))
-    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "secrets", "shop")) is ALLOWED
-    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "secrets")) is FORBIDDEN
-    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "pods")) is ALLOWED
-    assert world.authoriser.of_proxy(Caller("root"), "east", proxy("list", "secrets")) is ALLOWED
+    assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "secrets", "shop")) is ALLOWED
+    assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "secrets")) is FORBIDDEN
+    assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "pods")) is ALLOWED
+    assert world.authoriser.on_kubernetes_request(Caller("root"), "east", proxy("list", "secrets")) is ALLOWED
 
 
 def test_the_proxy_hides_instances_too() -> None:
     world = World(bind("alice", Role.VIEWER, on("east", "shop")))
-    assert world.authoriser.of_proxy(Caller("alice"), "west", proxy("list", "pods")) is HIDDEN
-    assert world.authoriser.of_proxy(Caller("alice"), "east", proxy("list", "nothings")) is FORBIDDEN
-    assert world.authoriser.of_proxy_path(Caller("alice"), "east", "get", "/version") is ALLOWED
-    assert world.authoriser.of_proxy_path(Caller("alice"), "east", "get", "/metrics") is FORBIDDEN
-    assert world.authoriser.of_proxy_path(Caller("alice"), "west", "get", "/version") is HIDDEN
+    assert world.authoriser.on_kubernetes_request(Caller("alice"), "west", proxy("list", "pods")) is HIDDEN
+    assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "nothings")) is FORBIDDEN
+    assert world.authoriser.on_non_resource_path(Caller("alice"), "east", "get", "/version") is ALLOWED
+    assert world.authoriser.on_non_resource_path(Caller("alice"), "east", "get", "/metrics") is FORBIDDEN
+    assert world.authoriser.on_non_resource_path(Caller("alice"), "west", "get", "/version") is HIDDEN
 
 
 def test_without_contact_writes_end_at_once_and_reads_after_a_minute() -> None:
     world = World(bind("alice", Role.ADMIN, on("east")))
-    world.freshness.lost()
+    world.freshness.mark_disconnected()
     assert world.ask("alice", CREATE, "east") is UNCERTAIN
     assert world.ask("alice", "kairship.secrets.reveal", "east", "shop") is UNCERTAIN
     assert world.ask("alice", GET, "east") is ALLOWED
     world.clock.pass_time(59)
-    world.freshness.lost()  # still: it does not begin anew
+    world.freshness.mark_disconnected()  # still: it does not begin anew
     assert world.ask("alice", GET, "east") is ALLOWED
     world.clock.pass_time(2)
     assert world.ask("alice", GET, "east") is UNCERTAIN
-    assert not world.authoriser.reach(Caller("alice"), GET)
-    world.freshness.in_contact()
+    assert not world.authoriser.coverage(Caller("alice"), GET)
+    world.freshness.mark_connected()
     assert world.ask("alice", CREATE, "east") is ALLOWED
 
 
 def test_before_the_first_contact_nothing_is_allowed() -> None:
     world = World(bind("alice", Role.ADMIN, on("east")))
-    authoriser = Authoriser(world.holdings, world.instances, Freshness(world.clock))
+    authoriser = Authoriser(world.grants, world.instances, Freshness(world.clock))
     assert authoriser.on_instance(Caller("alice"), GET, "east") is UNCERTAIN
 
 
@@ -194,38 +189,13 @@ def test_an_explanation_names_the_binding_or_the_role() -> None:
     world = World(bind("%devs", Role.VIEWER, on("east"), name="by-devs"))
     caller = Caller("alice", ["devs"])
     allowed = world.authoriser.explain(caller, GET, instance="east")
-    assert allowed.verdict is ALLOWED
+    assert allowed.decision is ALLOWED
     assert [binding.name for binding in allowed.bindings] == ["by-devs"]
     refused = world.authoriser.explain(caller, CREATE, instance="east")
-    assert (refused.verdict, refused.bindings, refused.role) == (FORBIDDEN, (), Role.EDITOR)
+    assert (refused.decision, refused.bindings, refused.role) == (FORBIDDEN, (), Role.EDITOR)
     assert world.authoriser.explain(caller, "no.such.thing").role is None
     hidden = world.authoriser.explain(Caller("bob"), GET, instance="east")
-    assert (hidden.verdict, hidden.bindings) == (HIDDEN, ())
-
-
-def method(name: str) -> Method:
-    [found] = [each for each in methods().values() if f"{each.service}.{each.name}" == name]
-    return found
-
-
-def test_the_gate_applies_what_the_protos_say() -> None:
-    world = World(bind("alice", Role.VIEWER, on("east", "shop")), bind("alice", Role.VIEWER, on(workspace="7")))
-    gate, alice = Gate(world.authoriser), Caller("alice")
-
-    def admits(caller: Caller | None, name: str, request: object) -> Verdict:
-        return gate.admits(caller, method(name), request)  # type: ignore[arg-type]
-
-    deployment = GetDeploymentRequest(instance="east", namespace="shop", name="web")
-    assert admits(alice, "Apps.GetDeployment", deployment) is ALLOWED
-    assert admits(None, "Apps.GetDeployment", deployment) is FORBIDDEN
-    assert admits(alice, "Apps.GetDeployment", GetDeploymentRequest(instance="east", name="web")) is HIDDEN
-    assert admits(alice, "Instance.GetInstance", GetInstanceRequest(name="east")) is FORBIDDEN
-    assert admits(alice, "Instance.GetInstance", GetInstanceRequest(name="west")) is HIDDEN
-    assert admits(Caller("bob"), "Instance.ListInstances", ListInstancesRequest()) is ALLOWED  # and shows nothing
-    assert admits(alice, "Workspaces.GetWorkspace", GetWorkspaceRequest(workspace="7")) is ALLOWED
-    assert admits(alice, "Workspaces.GetWorkspace", GetWorkspaceRequest(workspace="8")) is HIDDEN
-    assert admits(alice, "CurrentUser.GetCurrentUser", GetWorkspaceRequest()) is ALLOWED
-    assert admits(None, "Sessions.Login", GetWorkspaceRequest()) is ALLOWED
+    assert (hidden.decision, hidden.bindings) == (HIDDEN, ())
 
 
 def test_equal_sets_of_permissions_are_kept_once() -> None:
@@ -237,7 +207,7 @@ def test_equal_sets_of_permissions_are_kept_once() -> None:
 
 
 def test_rights_inside_do_not_add_up() -> None:
-    """The index answers only what RBAC, which is written for each subject and place apart, would allow as well."""
+    """The index answers only what RBAC, which is written per subject and scope, would allow as well."""
     whole, part, through = on("east"), on("east", "shop"), "kairship.clusters.proxy"
     world = World(
         bind("viewer", Role.VIEWER, whole),
@@ -248,18 +218,18 @@ def test_rights_inside_do_not_add_up() -> None:
         bind("mixed", ["kairship.systemnamespaces.use"], whole),
     )
 
-    def extent(who: Caller, namespace: str = "shop", *, member: bool = False, group: str = "apps") -> Extent | None:
+    def scope(who: Caller, namespace: str = "shop", *, member: bool = False, group: str = "apps") -> RbacScope | None:
         asked = Attributes(verb="get", group=group, resource="deployments", namespace=namespace)
-        return world.authoriser.extent_inside(who, "east", asked, member=member)
+        return world.authoriser.rbac_scope_inside(who, "east", asked, member=member)
 
-    assert extent(Caller("viewer")) is extent(Caller("viewer"), "") is Extent.WHOLE
-    assert extent(Caller("viewer"), member=True) is Extent.WHOLE
-    assert extent(Caller("narrow")) is extent(Caller("narrow"), member=True) is Extent.NAMESPACE
-    assert extent(Caller("narrow"), "bank") is extent(Caller("narrow"), "") is None
-    assert extent(Caller("alice", ["proxies"])) is Extent.WHOLE
-    assert extent(Caller("alice", ["proxies"]), member=True) is None
-    assert extent(Caller("mixed"), "karmada-system") is None
+    assert scope(Caller("viewer")) is scope(Caller("viewer"), "") is RbacScope.INSTANCE
+    assert scope(Caller("viewer"), member=True) is RbacScope.INSTANCE
+    assert scope(Caller("narrow")) is scope(Caller("narrow"), member=True) is RbacScope.NAMESPACE
+    assert scope(Caller("narrow"), "bank") is scope(Caller("narrow"), "") is None
+    assert scope(Caller("alice", ["proxies"])) is RbacScope.INSTANCE
+    assert scope(Caller("alice", ["proxies"]), member=True) is None
+    assert scope(Caller("mixed"), "karmada-system") is None
     assert world.ask("mixed", GET, "east", "karmada-system") is FORBIDDEN
-    assert extent(Caller("viewer", limited_to=frozenset({GET})), member=True) is None
-    assert extent(Caller("viewer"), member=True, group="policy.karmada.io") is None
-    assert extent(Caller("nobody")) is None
+    assert scope(Caller("viewer", limited_to=frozenset({GET})), member=True) is None
+    assert scope(Caller("viewer"), member=True, group="policy.karmada.io") is None
+    assert scope(Caller("nobody")) is None

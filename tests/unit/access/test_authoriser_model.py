@@ -1,6 +1,6 @@
-"""A model of bindings against the authoriser, over random binds, unbinds, group changes and instances made anew.
+"""Compares the authoriser with a model over random binds, unbinds, group changes and recreated instances.
 
-The model is a plain list that is searched from the beginning each time: slow, and easy to believe.
+The model is a plain list that is searched from the beginning each time: it is slow and obviously right.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from support.bindings import bind, on
 
-from kairship.access import Authoriser, Caller, Freshness, Holdings, KnownInstances, Verdict
+from kairship.access import Authoriser, Caller, Decision, Freshness, GrantIndex, KnownInstances
 from kairship.reconcile import SystemClock
 
 USERS, GROUPS = ("ann", "bob"), ("devs", "ops")
@@ -52,11 +52,11 @@ class BindingsAndQuestions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = Model(uids={name: f"uid-{name}" for name in INSTANCES})
-        self.holdings = Holdings()
+        self.grants = GrantIndex()
         self.instances = KnownInstances(self.model.uids)
         freshness = Freshness(SystemClock())
-        freshness.in_contact()
-        self.authoriser = Authoriser(self.holdings, self.instances, freshness)
+        freshness.mark_connected()
+        self.authoriser = Authoriser(self.grants, self.instances, freshness)
         self.made = 0
 
     @rule(
@@ -70,7 +70,7 @@ class BindingsAndQuestions(RuleBasedStateMachine):
         self.made += 1
         name = f"binding-{self.made}"
         namespace = namespace if instance else None
-        self.holdings.put(bind(subject, permissions, on(instance, namespace), name=name))
+        self.grants.put(bind(subject, permissions, on(instance, namespace), name=name))
         uid = f"uid-{instance}" if instance else None
         self.model.bindings[name] = Granted(subject, frozenset(permissions), uid, namespace)
         return name
@@ -83,11 +83,11 @@ class BindingsAndQuestions(RuleBasedStateMachine):
         granted.permissions, granted.revoked = frozenset(permissions), revoked
         instance = granted.uid.removeprefix("uid-") if granted.uid else None
         scope = on(instance, granted.namespace)
-        self.holdings.put(bind(granted.subject, permissions, scope, name=name, revoked=revoked))
+        self.grants.put(bind(granted.subject, permissions, scope, name=name, revoked=revoked))
 
     @rule(name=consumes(names))
     def unbind(self, name: str) -> None:
-        self.holdings.remove(name)
+        self.grants.remove(name)
         self.model.bindings.pop(name, None)
 
     @rule(user=st.sampled_from(USERS), group=st.sampled_from(GROUPS))
@@ -95,9 +95,9 @@ class BindingsAndQuestions(RuleBasedStateMachine):
         self.model.groups[user] ^= {group}
 
     @rule(instance=st.sampled_from(INSTANCES), uid=st.sampled_from(["uid-east", "uid-west", "uid-new", None]))
-    def make_anew(self, instance: str, uid: str | None) -> None:
+    def recreate(self, instance: str, uid: str | None) -> None:
         if uid in self.model.uids.values():
-            return  # no two things have the same UID
+            return  # no two objects have the same UID
         self.model.uids.pop(instance, None)
         self.instances.remove(instance)
         if uid is not None:
@@ -109,16 +109,16 @@ class BindingsAndQuestions(RuleBasedStateMachine):
         for user in USERS:
             caller = Caller(user, self.model.groups[user])
             for permission in PERMISSIONS:
-                reach = self.authoriser.reach(caller, permission)
+                coverage = self.authoriser.coverage(caller, permission)
                 for instance in INSTANCES:
                     for namespace in (None, *NAMESPACES):
                         expected = self.model.allows(user, permission, instance, namespace)
-                        verdict = self.authoriser.on_instance(caller, permission, instance, namespace)
-                        assert (verdict is Verdict.ALLOWED) == expected
+                        decision = self.authoriser.on_instance(caller, permission, instance, namespace)
+                        assert (decision is Decision.ALLOWED) == expected
                         explained = self.authoriser.explain(caller, permission, instance=instance, namespace=namespace)
                         assert bool(explained.bindings) == expected
                         if namespace is not None and instance in self.model.uids:
-                            assert reach.includes(instance, namespace) == expected
+                            assert coverage.includes(instance, namespace) == expected
 
 
 TestBindingsAndQuestions = BindingsAndQuestions.TestCase

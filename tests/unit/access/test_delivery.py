@@ -1,18 +1,18 @@
-"""Deliveries: genuine ones are read, whatever else is refused before it is looked at."""
+"""Genuine deliveries are read; all others are refused before their bodies are parsed."""
 
 import pytest
 from support.bindings import on
 
-from kairship.access.delivery import (
-    LARGEST,
+from kairship.access.delivery.protocol import (
+    MAX_BYTES,
     SIGNATURE,
     TIMESTAMP,
     TOLERANCE,
-    Changes,
-    Delivered,
+    BindingChanges,
+    DeliveredBinding,
     DeliveryRefusedError,
-    Everything,
     Receiver,
+    SnapshotPage,
     encode,
     signed_headers,
 )
@@ -23,7 +23,7 @@ AT = 1_800_000_000
 SECRET = "ksw_secret"
 
 
-def binding(name: str) -> Delivered:
+def binding(name: str) -> DeliveredBinding:
     spec = AccessBindingSpec(
         subject=Subject(kind=SubjectKind.USER, id="u-1"),
         role=Role(id="viewer"),
@@ -32,10 +32,10 @@ def binding(name: str) -> Delivered:
         origin=Origin(kind=OriginKind.RESOURCE),
         sequence=7,
     )
-    return Delivered(name=name, spec=spec)
+    return DeliveredBinding(name=name, spec=spec)
 
 
-DELIVERY = Changes(bindings=(binding("b-1"),))
+DELIVERY = BindingChanges(bindings=(binding("b-1"),))
 
 
 def test_what_is_sent_is_what_arrives() -> None:
@@ -90,17 +90,17 @@ def test_what_is_signed_and_not_understood_is_refused(body: bytes) -> None:
 
 def test_what_is_too_large_is_refused() -> None:
     with pytest.raises(DeliveryRefusedError, match="too large"):
-        Receiver(SECRET).read({}, b"x" * (LARGEST + 1), at=AT)
+        Receiver(SECRET).read({}, b"x" * (MAX_BYTES + 1), at=AT)
 
 
-def test_everything_says_what_is_gone() -> None:
-    page = Everything(bindings=(binding("b-5"),), after="b-3", upto="b-7", sequence=100)
+def test_a_snapshot_page_says_what_is_gone() -> None:
+    page = SnapshotPage(bindings=(binding("b-5"),), after="b-3", upto="b-7", sequence=100)
     assert page.is_gone("b-6", 99)
     assert not page.is_gone("b-5", 7)  # it is there
     assert not page.is_gone("b-6", 101)  # it is newer than the page
     assert not page.is_gone("b-3", 1)  # not of this page
     assert not page.is_gone("b-8", 1)
-    assert Everything(bindings=(), after="b-7", upto=None, sequence=9).is_gone("b-8", 1)
+    assert SnapshotPage(bindings=(), after="b-7", upto=None, sequence=9).is_gone("b-8", 1)
 
 
 def test_no_secret_is_shown() -> None:

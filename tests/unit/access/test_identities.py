@@ -1,10 +1,10 @@
-"""Who there is, as it is told: everything first, then what changes; and every end is heard of."""
+"""Identities follow the directory: a snapshot first, then changes; listeners learn of every revocation."""
 
 import pytest
+from support.reconcile import FakeClock
 
-from kairship.access import Ended, Identities
+from kairship.access import Identities, Revocation
 from kairship.gen.kairship.internal.v1.directory_pb import FollowResponse, Identity, Token
-from kairship.reconcile.testing import FakeClock
 
 
 class Followed:
@@ -12,13 +12,13 @@ class Followed:
         self.clock = FakeClock()
         self.at = 1_000.0
         self.identities = Identities(self.clock, wall=lambda: self.at)
-        self.ended: list[tuple[str, str]] = []
-        self.identities.on_end(self._hear)
+        self.revoked: list[tuple[str, str]] = []
+        self.identities.on_revocation(self._record)
 
-    def _hear(self, ended: Ended) -> None:
-        self.ended.append((ended.kind, ended.id))
+    def _record(self, ended: Revocation) -> None:
+        self.revoked.append((ended.kind, ended.id))
 
-    def told(self, *users: str, tokens: dict[str, str] | None = None, **more: object) -> None:
+    def receive(self, *users: str, tokens: dict[str, str] | None = None, **more: object) -> None:
         """Users as name or name:group,group; tokens by their owners."""
         found = FollowResponse(complete=True)
         for each in users:
@@ -28,7 +28,7 @@ class Followed:
             found.tokens.append(Token(id=token, hash=token.encode(), user=owner, expires_at=2_000))
         for name, value in more.items():
             setattr(found, name, value)
-        self.identities.take(found)
+        self.identities.apply(found)
 
 
 @pytest.fixture
@@ -36,71 +36,71 @@ def followed() -> Followed:
     return Followed()
 
 
-def test_everything_and_then_changes(followed: Followed) -> None:
-    followed.told("ann:a,b", "bob", tokens={"t-1": "ann"}, reset=True, revision=7)
+def test_a_snapshot_and_then_changes(followed: Followed) -> None:
+    followed.receive("ann:a,b", "bob", tokens={"t-1": "ann"}, reset=True, revision=7)
     assert followed.identities.revision == 7
     ann, token = followed.identities.user("ann"), followed.identities.token(b"t-1")
     assert ann is not None
     assert token is not None
     assert (ann.groups, token.user, token.limited_to) == (("a", "b"), "ann", None)
-    followed.told("ann:a,b,c", revision=8)
-    assert followed.ended == []  # more is no loss
-    followed.told("ann:a", revision=9)
-    followed.told(gone_users=["bob"], gone_tokens=["t-1"], ended_sessions=["s-1"], revision=10)
-    assert followed.ended == [("user", "ann"), ("session", "s-1"), ("user", "bob"), ("token", "t-1")]
+    followed.receive("ann:a,b,c", revision=8)
+    assert followed.revoked == []  # a gained group revokes nothing
+    followed.receive("ann:a", revision=9)
+    followed.receive(gone_users=["bob"], gone_tokens=["t-1"], ended_sessions=["s-1"], revision=10)
+    assert followed.revoked == [("user", "ann"), ("session", "s-1"), ("user", "bob"), ("token", "t-1")]
     assert followed.identities.user("bob") is None
     assert followed.identities.token(b"t-1") is None
-    assert followed.identities.has_ended("s-1")
+    assert followed.identities.is_revoked("s-1")
 
 
-def test_what_ended_while_nobody_listened_is_told_at_the_next_snapshot(followed: Followed) -> None:
-    followed.told("ann:a,b", "bob", "eve:a", tokens={"t-1": "ann", "t-2": "eve"}, reset=True)
-    followed.identities.lost()
-    followed.told("ann:a", reset=True, complete=False)
-    assert followed.identities.user("bob") is not None  # until it is complete, what was known counts
-    followed.told("eve:a", "new", tokens={"t-2": "eve"})
-    assert sorted(followed.ended) == [("token", "t-1"), ("user", "ann"), ("user", "bob")]
+def test_a_new_snapshot_reports_what_was_revoked_while_disconnected(followed: Followed) -> None:
+    followed.receive("ann:a,b", "bob", "eve:a", tokens={"t-1": "ann", "t-2": "eve"}, reset=True)
+    followed.identities.mark_disconnected()
+    followed.receive("ann:a", reset=True, complete=False)
+    assert followed.identities.user("bob") is not None  # the old snapshot counts until the new one is complete
+    followed.receive("eve:a", "new", tokens={"t-2": "eve"})
+    assert sorted(followed.revoked) == [("token", "t-1"), ("user", "ann"), ("user", "bob")]
     assert followed.identities.user("bob") is None
     assert followed.identities.user("new") is not None
 
 
 def test_a_snapshot_that_breaks_off_changes_nothing(followed: Followed) -> None:
-    followed.told("ann", reset=True)
-    followed.told("bob", reset=True, complete=False)
-    followed.identities.lost()
+    followed.receive("ann", reset=True)
+    followed.receive("bob", reset=True, complete=False)
+    followed.identities.mark_disconnected()
     assert followed.identities.user("ann") is not None
     assert followed.identities.user("bob") is None
-    followed.told("eve")
+    followed.receive("eve")
     assert followed.identities.user("ann") is not None
 
 
 def test_a_token_that_expires_ends(followed: Followed) -> None:
-    followed.told("ann", tokens={"t-1": "ann"}, reset=True)
+    followed.receive("ann", tokens={"t-1": "ann"}, reset=True)
     followed.at = 2_000.0
     assert followed.identities.token(b"t-1") is None
-    followed.told()  # something is said every few seconds
-    assert followed.ended == [("token", "t-1")]
+    followed.receive()  # the directory sends something every few seconds
+    assert followed.revoked == [("token", "t-1")]
 
 
 def test_it_says_when_it_is_not_current(followed: Followed) -> None:
-    trusts = followed.identities.freshness.trusts
+    trusts = followed.identities.freshness.suffices
     assert not trusts(delicate=False)
-    followed.told("ann", reset=True)
+    followed.receive("ann", reset=True)
     assert trusts(delicate=True)
-    followed.identities.lost()
+    followed.identities.mark_disconnected()
     assert not trusts(delicate=True)
     assert trusts(delicate=False)
     followed.clock.pass_time(61.0)
     assert not trusts(delicate=False)
-    followed.told()
+    followed.receive()
     assert trusts(delicate=True)
 
 
 def test_ended_sessions_are_forgotten_when_no_token_of_theirs_can_be_good(followed: Followed) -> None:
-    followed.told(reset=True, ended_sessions=["s-1"])
+    followed.receive(reset=True, ended_sessions=["s-1"])
     followed.clock.pass_time(899.0)
-    followed.told()
-    assert followed.identities.has_ended("s-1")
+    followed.receive()
+    assert followed.identities.is_revoked("s-1")
     followed.clock.pass_time(2.0)
-    followed.told()
-    assert not followed.identities.has_ended("s-1")
+    followed.receive()
+    assert not followed.identities.is_revoked("s-1")

@@ -1,4 +1,4 @@
-"""What cannot work is said before anything runs."""
+"""Settings that cannot work are refused before any worker is started."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from kairship.apiserver import process
 from kairship.apiserver.settings import Address, Settings
 from kairship.kube import Connection
 from kairship.process.certificates import CertificateFiles
-from kairship.process.starting import StartError
-from kairship.rpc.role_channel import RoleAddress
+from kairship.process.start_error import StartError
+from kairship.rpc.backend_channel import BackendAddress
 
 
 @pytest.fixture
@@ -26,25 +26,25 @@ def settings(tmp_path: Path) -> Settings:
         grpc=Address(),
         ops=Address(),
         kubeconfig=tmp_path / "kubeconfig",
-        ghippo=RoleAddress(target="127.0.0.1:1", ca=tmp_path / "tls.crt", token=tmp_path / "token"),
+        ghippo=BackendAddress(target="127.0.0.1:1", ca=tmp_path / "tls.crt", token=tmp_path / "token"),
         audit_dir=tmp_path / "audit",
         tls=CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key"),
     )
 
 
 async def refused(settings: Settings) -> str:
-    with pytest.raises(StartError) as said:
+    with pytest.raises(StartError) as refusal:
         await process.run(settings)
-    return str(said.value)
+    return str(refusal.value)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test"])  # noqa: S104
-async def test_what_can_be_reached_from_outside_needs_a_certificate(settings: Settings, host: str) -> None:
+async def test_an_address_that_other_hosts_reach_needs_a_certificate(settings: Settings, host: str) -> None:
     assert "--tls-cert" in await refused(msgspec.structs.replace(settings, tls=None, rest=Address(host)))
     assert "--tls-cert" in await refused(msgspec.structs.replace(settings, tls=None, grpc=Address(host)))
 
 
-async def test_the_audit_must_have_a_place(settings: Settings) -> None:
+async def test_the_audit_must_have_a_directory(settings: Settings) -> None:
     settings.audit_dir.write_text("a file")
     assert "audit" in await refused(settings)
 

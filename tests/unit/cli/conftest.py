@@ -1,4 +1,4 @@
-"""The `kairship` command inside the test's own process, through the same `main` that a shell calls."""
+"""Runs the `kairship` command inside the test's own process, through the same `main` that a shell calls."""
 
 import io
 import sys
@@ -12,7 +12,7 @@ from kairship.cli import main
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """Commands act on `shell.data_dir`, which does not exist yet."""
+    """Commands use `shell.data_dir`, which does not exist yet."""
     data_dir = tmp_path / "plane"
     monkeypatch.setenv("KAIRSHIP_DATA_DIR", str(data_dir))
 

@@ -1,4 +1,4 @@
-"""What a person types, and what comes back."""
+"""The command line of a user: what they type, and what is printed."""
 
 import json
 from collections.abc import Callable

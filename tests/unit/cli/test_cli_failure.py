@@ -1,4 +1,4 @@
-"""Which exception becomes which message: the first cause, where to look, and nothing invented for defects."""
+"""Each exception becomes the right message, with the first cause and where to look; a defect gets none."""
 
 import asyncio
 import errno
@@ -107,7 +107,7 @@ def test_many_causes_are_counted() -> None:
 
 async def test_a_step_names_what_it_was_doing() -> None:
     async def run() -> None:
-        """Never called."""
+        """It is never called."""
 
     cause = ExceptionGroup("", [NotReady((unready("a/b", State.BACKOFF, "exited with code 1"),))])
     error = StepFailed(Step("control-plane", "starting etcd", run), cause)

@@ -1,4 +1,4 @@
-"""`kairship logs` on files as processes leave them."""
+"""`kairship logs` on the files that processes leave."""
 
 import os
 import signal
@@ -24,8 +24,8 @@ def test_the_last_lines(shell: Shell, log: Path) -> None:
 
 
 def test_json(shell: Shell, log: Path) -> None:
-    told = shell("logs", "global/etcd", "-n", "1", "-o", "json").json
-    assert told == {"process": "global/etcd", "log": str(log), "lines": ["line 199"]}
+    result = shell("logs", "global/etcd", "-n", "1", "-o", "json").json
+    assert result == {"process": "global/etcd", "log": str(log), "lines": ["line 199"]}
     assert shell("logs", "global/etcd", "--follow", "-o", "json").code == 2
 
 

@@ -1,4 +1,4 @@
-"""Every mistake that a person can make ends in a message and its exit code, and changes nothing."""
+"""Every mistake of a user ends in a message and its exit code, and changes nothing."""
 
 import asyncio
 import os
@@ -59,7 +59,7 @@ def test_down_on_nothing_is_no_mistake(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("engine", "build", "--group", "nope"), "nope"),
         (("up", "--members", "99"), "less than or equal to 3"),
@@ -68,10 +68,10 @@ def test_down_on_nothing_is_no_mistake(shell: Shell) -> None:
         (("logs",), "process"),
     ],
 )
-def test_wrong_words(shell: Shell, words: tuple[str, ...], told: str) -> None:
+def test_wrong_words(shell: Shell, words: tuple[str, ...], expected: str) -> None:
     typed = shell(*words)
     assert typed.code == 2
-    assert told in typed.err.lower()
+    assert expected in typed.err.lower()
     assert not shell.data_dir.exists()
 
 
@@ -103,14 +103,14 @@ def test_a_directory_that_cannot_be_created(shell: Shell) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-@pytest.mark.parametrize(("options", "told"), [("size=2m", "2 MiB are free"), ("ro", "not writable")])
-def test_a_disk_that_is_full_or_read_only(tmp_path: Path, options: str, told: str) -> None:
-    # In a mount namespace of its own: the mount ends with the command.
+@pytest.mark.parametrize(("options", "expected"), [("size=2m", "2 MiB are free"), ("ro", "not writable")])
+def test_a_disk_that_is_full_or_read_only(tmp_path: Path, options: str, expected: str) -> None:
+    # It runs in its own mount namespace, so that the mount ends with the command.
     script = 'mount -t tmpfs -o "$0" none "$1" && exec "$2" -m kairship up --data-dir "$1"'
     command = ["unshare", "--mount", "sh", "-c", script, options, str(tmp_path), sys.executable]
     typed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert typed.returncode == 3
-    assert told in typed.stderr
+    assert expected in typed.stderr
     assert "Traceback" not in typed.stderr
 
 

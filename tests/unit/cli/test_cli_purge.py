@@ -1,4 +1,4 @@
-"""`down --purge` asks, deletes what is ours, and nothing else."""
+"""`down --purge` asks first, and deletes only our files."""
 
 from unit.cli.shell import Shell
 
@@ -6,7 +6,7 @@ from kairship.embedded import Home
 
 
 def ruins(home: Home) -> None:
-    """What is left of an `up` that did not get far."""
+    """The files that an interrupted `up` leaves."""
     home.open()
     for name in ("planes", "supervisor", "logs"):
         (home.root / name / "deep").mkdir(parents=True)

@@ -29,7 +29,7 @@ def leaves(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 EVERYTHING = dict(leaves(typer.main.get_command(assembled())))
 # A server has no result to print; it logs JSON.
 SERVERS = (("apiserver",), ("controller-manager",), ("ghippo",), ("kpanda",))
-# These have nothing to tell, and a credential is for programs anyway.
+# These print no result; a credential is for programs anyway.
 WITHOUT_CHOICE = (("approve",), ("logout",), ("token",))
 COMMANDS = {words: command for words, command in EVERYTHING.items() if words not in (*SERVERS, *WITHOUT_CHOICE)}
 
@@ -62,17 +62,17 @@ def test_every_server_has_help(shell: Shell, words: tuple[str, ...]) -> None:
 
 
 def test_a_token_is_printed_without_what_servers_need() -> None:
-    """kubectl waits for it each time."""
-    asked = "import sys; from kairship.cli.app import assembled; assembled('token')"
+    """kubectl runs it before each command and waits for it."""
+    load = "import sys; from kairship.cli.app import assembled; assembled('token')"
     loaded = "print([name for name in ('aiohttp', 'cryptography', 'kairship.embedded') if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", f"{asked}; {loaded}"], check=True, capture_output=True, text=True)
-    assert told.stdout.splitlines() == ["[]"]
+    result = subprocess.run([sys.executable, "-c", f"{load}; {loaded}"], check=True, capture_output=True, text=True)
+    assert result.stdout.splitlines() == ["[]"]
 
 
 def test_version(shell: Shell) -> None:
-    told = shell("version", "--output", "json").json
-    assert told["kairship"] == kairship.__version__
-    names = [component["name"] for component in told["engine"]]
+    result = shell("version", "--output", "json").json
+    assert result["kairship"] == kairship.__version__
+    names = [component["name"] for component in result["engine"]]
     assert "kube-apiserver" in names
     assert len(names) == len(set(names))
     assert f"kairship {kairship.__version__}" in shell("version").out

@@ -1,4 +1,4 @@
-"""What `kairship kubeconfig` does to the files of people: as kubectl would do it, and nothing else."""
+"""`kairship kubeconfig` changes the user's files in the way of kubectl, and changes nothing else."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kairship.cli.account.kubeconfig_file import files, merge
-from kairship.cli.account.rest import RequestRefused
+from kairship.cli.account.rest_client import RequestRefused
 
 THEIRS = """apiVersion: v1
 kind: Config
@@ -40,8 +40,8 @@ def added(name: str = "ours", server: str = "https://plane") -> dict[str, Any]:
 
 
 def load(path: Path) -> Any:
-    """Everything as the text that it is."""
-    return yaml.load(path.read_text(), yaml.BaseLoader)  # noqa: S506 - it makes nothing but text
+    """Loads all values as text."""
+    return yaml.load(path.read_text(), yaml.BaseLoader)  # noqa: S506 - it creates nothing but text
 
 
 def names(path: Path, section: str) -> list[str]:
@@ -80,10 +80,10 @@ def test_several_files_are_changed_where_kubectl_would(tmp_path: Path, monkeypat
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, (first, second, "", third, second))))
     paths = files(None)
     assert paths == [first, second, third]
-    assert merge(added(), paths, switch=True) == second  # the first that there is
+    assert merge(added(), paths, switch=True) == second  # the first file that exists
     assert not first.exists()
     assert "current-context" not in load(second)
-    assert load(third)["current-context"] == "ours"  # where it was said before
+    assert load(third)["current-context"] == "ours"  # in the file that had it before
     merge(added("work", "https://moved"), paths, switch=False)
     assert names(second, "clusters") == ["ours"]
     assert load(third)["clusters"][0]["cluster"] == {"server": "https://moved"}
@@ -95,7 +95,7 @@ def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert files(None) == [tmp_path / ".kube" / "config"]
     assert files(Path("mine")) == [Path("mine")]
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a{os.pathsep}{tmp_path}/b")
-    assert merge(added(), files(None), switch=True) == tmp_path / "b"  # none is there: the last one
+    assert merge(added(), files(None), switch=True) == tmp_path / "b"  # no file exists, so the last one is used
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A process that does not lead any more writes no rights, whatever it was about to do."""
+"""A process that no longer leads writes no RBAC, whatever it was about to do."""
 
 from typing import Any, cast
 
@@ -6,10 +6,10 @@ import pytest
 from support.bindings import bind, on
 
 from kairship.access import Role
-from kairship.controllers.access.desired import desire
-from kairship.controllers.access.grants import gather
-from kairship.controllers.access.writing import RbacWriter
-from kairship.controllers.inside import Inside
+from kairship.controllers.access.desired import desired_rbac
+from kairship.controllers.access.grants import collect_grants
+from kairship.controllers.access.rbac_writer import RbacWriter
+from kairship.controllers.instance_cache import InstanceCache
 from kairship.kube import Client
 from kairship.reconcile import Context, LeaderTerm, Store, SystemClock, TermEnded
 
@@ -29,7 +29,7 @@ class Instance:
 
 
 class Untouched:
-    """A client that nobody may use."""
+    """A client whose use fails the test."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} was called")
@@ -40,10 +40,13 @@ async def test_a_leader_of_the_past_writes_nothing() -> None:
     term = LeaderTerm(scope="test", number=1, until=clock.now() + 60, clock=clock)
     nobody = cast("Any", None)
     context = Context(client=nobody, owner=nobody, events=nobody, log=nobody, clock=clock, term=term)
-    writer = RbacWriter(context, cast("Client", Untouched()), cast("Inside", Instance()), frozenset({"east"}))
-    desired = desire(
-        gather([bind("ann", Role.EDITOR, on("one"))], "uid-one"), namespaces={"default"}, clusters={"east"}, kinds=()
+    writer = RbacWriter(context, cast("Client", Untouched()), cast("InstanceCache", Instance()), frozenset({"east"}))
+    desired = desired_rbac(
+        collect_grants([bind("ann", Role.EDITOR, on("one"))], "uid-one"),
+        namespaces={"default"},
+        clusters={"east"},
+        kinds=(),
     )
     term.end()
     with pytest.raises(TermEnded):
-        await writer.bring_to(desired)
+        await writer.apply(desired)

@@ -1,4 +1,4 @@
-"""What bindings become inside an instance and its members: what the table says, and nothing beyond it."""
+"""Bindings become the RBAC that the permission catalogue says, inside an instance and its members, and nothing more."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from support.bindings import bind, on
 
 from kairship.access import Attributes, Binding, Role, permission_for, permissions, permissions_of
-from kairship.access.namespaces import NEEDED
-from kairship.access.proxy import TO_MEMBERS
-from kairship.controllers.access.desired import Desired, Place, desire
-from kairship.controllers.access.grants import gather
+from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
+from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION
+from kairship.controllers.access.desired import DesiredRbac, ObjectKey, desired_rbac
+from kairship.controllers.access.grants import collect_grants
 from kairship.controllers.access.rules import CARRY, CustomKind
-from kairship.controllers.access.works import is_as, work, work_name
+from kairship.controllers.access.works import matches, work, work_name
 from kairship.resources import is_reserved
 
 WIDGETS = CustomKind("example.org", "widgets", namespaced=True)
@@ -22,46 +22,45 @@ KINDS = (WIDGETS, CustomKind("example.org", "planets", namespaced=False), Custom
 NAMESPACES = ("default", "shop", "kube-system", "karmada-system", "karmada-cluster", "karmada-es-east")
 CLUSTERS = ("east", "west")
 
-Objects = Mapping[Place, Mapping[str, Any]]
+Objects = Mapping[ObjectKey, Mapping[str, Any]]
 
 
-def made_of(*bindings: Binding, clusters: tuple[str, ...] = CLUSTERS) -> Desired:
-    return desire(gather(bindings, "uid-one"), namespaces=NAMESPACES, clusters=clusters, kinds=KINDS)
+def made_of(*bindings: Binding, clusters: tuple[str, ...] = CLUSTERS) -> DesiredRbac:
+    return desired_rbac(collect_grants(bindings, "uid-one"), namespaces=NAMESPACES, clusters=clusters, kinds=KINDS)
 
 
 def allowed(objects: Objects, subject: str) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
     """What RBAC grants: namespace (empty for all), group, resource, verb and names."""
-    for place, content in objects.items():
+    for key, content in objects.items():
         if subject in [each["name"] for each in content.get("subjects", ())]:
-            for rule in objects[Place("ClusterRole", "", content["roleRef"]["name"])]["rules"]:
+            for rule in objects[ObjectKey("ClusterRole", "", content["roleRef"]["name"])]["rules"]:
                 for group in rule["apiGroups"]:
                     for resource in rule["resources"]:
                         for verb in rule["verbs"]:
-                            yield place.namespace, group, resource, verb, tuple(rule.get("resourceNames", ()))
+                            yield key.namespace, group, resource, verb, tuple(rule.get("resourceNames", ()))
 
 
 def may(objects: Objects, subject: str, verb: str, resource: str, namespace: str = "") -> bool:
     group, _, plural = resource.rpartition(":")
     return any(
-        (group, plural, verb) == (g, r, v) and place in {"", namespace}
-        for place, g, r, v, _ in allowed(objects, subject)
+        (group, plural, verb) == (g, r, v) and key in {"", namespace} for key, g, r, v, _ in allowed(objects, subject)
     )
 
 
 def within_the_table(objects: Objects, subject: str, held: frozenset[str]) -> None:
     for namespace, group, resource, verb, names in allowed(objects, subject):
         assert "*" not in (group, resource, verb)
-        assert not is_reserved(namespace) or NEEDED in held
+        assert not is_reserved(namespace) or SYSTEM_NAMESPACES_PERMISSION in held
         plural, _, part = resource.partition("/")
         if resource == "clusters/proxy":
             assert set(names) == set(CLUSTERS)
-            assert verb == CARRY or TO_MEMBERS in held
+            assert verb == CARRY or MEMBER_PROXY_PERMISSION in held
             continue
         request = Attributes(verb=verb, group=group, resource=plural, subresource=part, namespace=namespace)
         needed = permission_for(request)
         assert needed in held, (namespace, group, resource, verb, needed)
-        if not namespace and NEEDED not in held and plural != "namespaces":
-            # Over all namespaces, and so over those of the system: nothing that is delicate.
+        if not namespace and SYSTEM_NAMESPACES_PERMISSION not in held and plural != "namespaces":
+            # Nothing delicate is granted over all namespaces, because those include the ones of the system.
             assert not permissions()[str(needed)].delicate or is_global(group, plural), (group, resource, verb)
 
 
@@ -79,8 +78,8 @@ def test_nothing_beyond_the_table(role: Role, scope: Any, who: str) -> None:
     subject = "kairship:user:ann" if who == "ann" else "kairship:group:crew"
     for objects in (desired.instance, desired.members):
         within_the_table(objects, subject, permissions_of(role))
-        for place, content in objects.items():
-            assert place.namespace in {"", "default", "shop"}
+        for key, content in objects.items():
+            assert key.namespace in {"", "default", "shop"}
             assert {each["name"] for each in content.get("subjects", ())} <= {subject}
             assert {each["kind"] for each in content.get("subjects", ())} <= {"User" if who == "ann" else "Group"}
         if scope.namespace:
@@ -95,12 +94,12 @@ def test_no_custom_role_grants_more_than_it_says(held: frozenset[str], scope: An
     desired = made_of(bind("ann", held, scope))
     for objects in (desired.instance, desired.members):
         within_the_table(objects, "kairship:user:ann", held)
-    assert bool(desired.members) <= (TO_MEMBERS in held)
+    assert bool(desired.members) <= (MEMBER_PROXY_PERMISSION in held)
 
 
 @pytest.mark.parametrize("role", list(Role))
 def test_everything_in_the_table(role: Role) -> None:
-    """In the instance, in a namespace that is open to all, what the role is for can be done."""
+    """A subject can do everything that its role allows in an ordinary namespace of the instance."""
     objects = made_of(bind("ann", role, on("one"))).instance
     for name in permissions_of(role):
         for rule in permissions()[name].rules:
@@ -126,10 +125,10 @@ def test_an_editor_cannot_reach_what_opens_the_members() -> None:
 
 
 def test_grants_of_several_bindings_add_up() -> None:
-    """As the authoriser adds them: a right, and reaching the namespaces of the system, from two roles."""
+    """One role gives a right, another one opens the namespaces of the system, as the authoriser adds them up."""
     parts = (
         bind("ann", {"kairship.secrets.reveal"}, on("one")),
-        bind("ann", {NEEDED}, on()),
+        bind("ann", {SYSTEM_NAMESPACES_PERMISSION}, on()),
     )
     assert may(made_of(*parts).instance, "kairship:user:ann", "get", ":secrets", "karmada-cluster")
     assert not may(made_of(parts[0]).instance, "kairship:user:ann", "get", ":secrets", "karmada-cluster")
@@ -148,13 +147,13 @@ def test_grants_of_several_bindings_add_up() -> None:
 )
 def test_what_grants_nothing_makes_nothing(binding: Binding) -> None:
     desired = made_of(binding)
-    roles = {place.name for place in desired.instance if place.name != "kairship-access-carrier"}
+    roles = {key.name for key in desired.instance if key.name != "kairship-access-carrier"}
     assert roles == set()
     assert desired.members == {}
 
 
 def test_without_clusters_there_is_no_right_on_all_of_them() -> None:
-    """A rule that names none would mean every one."""
+    """A rule without resource names would apply to every cluster."""
     desired = made_of(bind("ann", Role.ADMIN, on("one")), clusters=())
     assert not [content for content in desired.instance.values() if "clusters/proxy" in str(content)]
 
@@ -165,41 +164,41 @@ def test_those_who_hold_the_same_share_their_objects() -> None:
 
 
 def test_every_subject_can_be_named_to_the_members() -> None:
-    """One group that is not, and Karmada refuses the whole request."""
+    """Karmada refuses a whole request if one of its groups cannot be impersonated."""
     desired = made_of(bind("ann", Role.VIEWER, on("one")), bind("%crew", {"kairship.pods.get"}, on("one", "shop")))
-    carrier = desired.instance[Place("ClusterRoleBinding", "", "kairship-access-carrier")]
+    carrier = desired.instance[ObjectKey("ClusterRoleBinding", "", "kairship-access-carrier")]
     assert [each["name"] for each in carrier["subjects"]] == ["kairship:group:crew", "kairship:user:ann"]
     carried = made_of(bind("ann", (), on("one"))).instance
-    assert {place.name for place in carried} == {"kairship-access-carrier"}
-    proxy = desired.instance[Place("ClusterRoleBinding", "", "kairship-access-proxy")]
+    assert {key.name for key in carried} == {"kairship-access-carrier"}
+    proxy = desired.instance[ObjectKey("ClusterRoleBinding", "", "kairship-access-proxy")]
     assert [each["name"] for each in proxy["subjects"]] == ["kairship:user:ann"]
 
 
 def test_a_work_has_the_name_that_karmada_gives() -> None:
-    # Seen in Karmada's own documentation: the Work of Deployment default/nginx.
-    assert work_name(Place("Deployment", "default", "nginx")) == "nginx-687f7fb96f"
-    assert work_name(Place("ClusterRole", "", "System:Node")).startswith("system.node-")
+    # From Karmada's own documentation: the Work of Deployment default/nginx.
+    assert work_name(ObjectKey("Deployment", "default", "nginx")) == "nginx-687f7fb96f"
+    assert work_name(ObjectKey("ClusterRole", "", "System:Node")).startswith("system.node-")
 
 
 def test_an_object_is_compared_without_what_karmada_adds() -> None:
-    place = Place("ClusterRole", "", "kairship-access-x-wide")
+    key = ObjectKey("ClusterRole", "", "kairship-access-x-wide")
     content = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
-    [manifest] = work("east", place, content)["spec"]["workload"]["manifests"]
+    [manifest] = work("east", key, content)["spec"]["workload"]["manifests"]
     metadata = manifest["metadata"]
     marked = {
         **metadata,
         "annotations": {**metadata["annotations"], "of": "karmada"},
         "labels": {**metadata["labels"], "a": "b"},
     }
-    assert is_as({**manifest, "metadata": marked}, "east", place, content)
+    assert matches({**manifest, "metadata": marked}, "east", key, content)
     changes: list[dict[str, Any]] = [
         {"rules": []},
         {"kind": "Role"},
-        {"metadata": {"name": place.name}},
+        {"metadata": {"name": key.name}},
         {"metadata": {**metadata, "annotations": {}}},
         {"metadata": {**metadata, "labels": {}}},
         {"subjects": [{"kind": "User", "name": "mallory"}]},
     ]
     for changed in changes:
-        assert not is_as({**manifest, **changed}, "east", place, content), changed
-    assert not is_as(manifest, "west", place, content)
+        assert not matches({**manifest, **changed}, "east", key, content), changed
+    assert not matches(manifest, "west", key, content)

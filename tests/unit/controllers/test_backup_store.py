@@ -1,4 +1,4 @@
-"""Where backups are kept."""
+"""The store of backups."""
 
 import datetime as dt
 import hashlib
@@ -7,18 +7,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kairship.controllers.lifecycle.backup_store import BackupStore, Unusable
+from kairship.controllers.lifecycle.backup_store import BackupStore, BackupUnusable
 from kairship.instances.drivers import Backup
-from kairship.instances.drivers.local import BACKUP_RECORD
+from kairship.instances.drivers.local.driver import BACKUP_RECORD
 
 UID, CONTENT = "uid-1", b"snapshot"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
 async def take(store: BackupStore, name: str) -> Path:
-    """What a driver writes."""
-    place = await store.prepare(UID, name)
-    (place / "data.db").write_bytes(CONTENT)
+    """Writes what a driver writes."""
+    directory = await store.prepare(UID, name)
+    (directory / "data.db").write_bytes(CONTENT)
     record = Backup(
         instance_uid=UID,
         instance_name="i",
@@ -27,14 +27,14 @@ async def take(store: BackupStore, name: str) -> Path:
         snapshot="data.db",
         sha256=DIGEST,
     )
-    (place / BACKUP_RECORD).write_bytes(msgspec.json.encode(record))
-    return place
+    (directory / BACKUP_RECORD).write_bytes(msgspec.json.encode(record))
+    return directory
 
 
 async def test_a_backup_is_complete_with_its_record(tmp_path: Path) -> None:
     store = BackupStore(tmp_path)
-    place = await store.prepare(UID, "b")
-    assert place == tmp_path / UID / "b"
+    directory = await store.prepare(UID, "b")
+    assert directory == tmp_path / UID / "b"
     assert await store.find(UID, "b") is None
     await take(store, "b")
     taken = await store.find(UID, "b")
@@ -51,25 +51,25 @@ async def test_what_an_interrupted_backup_left_is_removed_before_the_next(tmp_pa
 
 async def test_what_is_damaged_missing_or_half_there_is_unusable(tmp_path: Path) -> None:
     store = BackupStore(tmp_path)
-    with pytest.raises(Unusable, match="there is no backup"):
+    with pytest.raises(BackupUnusable, match="there is no backup"):
         await store.verify(UID, "b", sha256=DIGEST)
-    place = await take(store, "b")
-    with pytest.raises(Unusable, match="damaged"):
+    directory = await take(store, "b")
+    with pytest.raises(BackupUnusable, match="damaged"):
         await store.verify(UID, "b", sha256="0" * 64)
-    (place / "data.db").unlink()
-    with pytest.raises(Unusable, match="cannot be read"):
+    (directory / "data.db").unlink()
+    with pytest.raises(BackupUnusable, match="cannot be read"):
         await store.verify(UID, "b", sha256=DIGEST)
-    (place / BACKUP_RECORD).write_text("{")
-    with pytest.raises(Unusable, match="record"):
+    (directory / BACKUP_RECORD).write_text("{")
+    with pytest.raises(BackupUnusable, match="record"):
         await store.verify(UID, "b", sha256=DIGEST)
 
 
 async def test_removing_is_idempotent_and_finishes_what_was_begun(tmp_path: Path) -> None:
     store = BackupStore(tmp_path)
     await store.remove(UID, "never")
-    place = await take(store, "b")
+    directory = await take(store, "b")
     await take(store, "other")
-    place.rename(place.with_name(".removing-b"))  # as if it had been killed there
+    directory.rename(directory.with_name(".removing-b"))  # as if it had been killed there
     assert await store.names(UID) == {"other"}
     await store.remove(UID, "b")
     await store.remove_all(UID)

@@ -1,4 +1,4 @@
-"""What the account of a collector may read, and how a cluster of container management looks to Karmada."""
+"""The RBAC rules of the collector's account, and how Karmada should know a cluster of container management."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from kairship.controllers.global_cluster import RegisteredCluster
-from kairship.controllers.inside import KindDefinition
-from kairship.controllers.membership.wanted import join_of
-from kairship.controllers.virtual_cluster.identity import rules_for
+from kairship.controllers.instance_cache import KindDefinition
+from kairship.controllers.membership.desired import join_of
+from kairship.controllers.virtual_cluster.collector_account import rules_for
 from kairship.instances.membership import Taint
 from kairship.kube import Catalogue, Resource, Unavailable, kinds
 from kairship.kube.discovery import ServedResource

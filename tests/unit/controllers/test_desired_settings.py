@@ -1,4 +1,4 @@
-"""From a spec to what a driver is asked for."""
+"""The settings that a driver gets for a spec."""
 
 import itertools
 

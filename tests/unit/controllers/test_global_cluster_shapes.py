@@ -1,4 +1,4 @@
-"""What is kept of the objects in the global cluster."""
+"""The shapes of objects in the global cluster."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What is seen of an instance, turned into conditions and a state."""
+"""An observation of an instance becomes conditions and a state."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from kairship.controllers.status_sync.findings import COMPONENTS, findings, readiness, state_of
-from kairship.controllers.status_sync.observation import Member, Observation, Unasked
+from kairship.controllers.status_sync.probe import Member, NotObserved, Observation
 from kairship.controlplane import karmada
 from kairship.instances.drivers import ComponentHealth
-from kairship.instances.pool_health import Health, Reason, TargetKind
+from kairship.instances.pool.health import Health, Reason, TargetKind
 from kairship.resources import (
     Condition,
     ConditionStatus,
@@ -31,7 +31,7 @@ SPEC = InstanceSpec(driver=DriverName.LOCAL)
 ALWAYS = [name for name in COMPONENTS if name not in (karmada.SEARCH, karmada.METRICS_ADAPTER, karmada.DESCHEDULER)]
 
 
-def reach(reason: Reason = Reason.ANSWERS) -> Health:
+def health(reason: Reason = Reason.ANSWERS) -> Health:
     return Health(
         kind=TargetKind.INSTANCE, name="i", reachable=reason is Reason.ANSWERS, reason=reason, since=NOW, message="why"
     )
@@ -43,13 +43,13 @@ def healthy(*names: str) -> list[ComponentHealth]:
 
 def found(
     *,
-    components: Sequence[ComponentHealth] | Unasked = (),
-    members: Sequence[Member] | Unasked = (),
+    components: Sequence[ComponentHealth] | NotObserved = (),
+    members: Sequence[Member] | NotObserved = (),
     reached: Reason = Reason.ANSWERS,
     spec: InstanceSpec = SPEC,
     shows_all: bool = True,
 ) -> dict[ConditionType, Finding]:
-    seen = Observation(reach=reach(reached), components=components, members=members)
+    seen = Observation(health=health(reached), components=components, members=members)
     return {finding.kind: finding for finding in findings(seen, spec, shows_all=shows_all)}
 
 
@@ -60,8 +60,8 @@ def test_every_condition_of_status_sync_but_the_summary_is_found() -> None:
 
 def test_reasons_are_those_that_the_conditions_document() -> None:
     for reason in Reason:
-        for components in (healthy(*ALWAYS), [], Unasked("why"), [ComponentHealth("etcd", healthy=False)]):
-            for members in ([Member("m", ready=True)], [Member("m", ready=False)], [], Unasked("why")):
+        for components in (healthy(*ALWAYS), [], NotObserved("why"), [ComponentHealth("etcd", healthy=False)]):
+            for members in ([Member("m", ready=True)], [Member("m", ready=False)], [], NotObserved("why")):
                 for shows_all in (True, False):
                     for finding in found(
                         components=components, members=members, reached=reason, shows_all=shows_all
@@ -88,7 +88,7 @@ def test_an_ill_estimator_is_told_with_the_descheduler() -> None:
 def test_of_what_a_driver_cannot_see_nothing_is_said() -> None:
     seen = found(components=healthy("etcd"), shows_all=False)
     assert (seen[C.ETCD_HEALTHY].status, seen[C.SCHEDULER_HEALTHY].status) == ("True", "Unknown")
-    unseen = found(components=Unasked("the supervisor is gone"))
+    unseen = found(components=NotObserved("the supervisor is gone"))
     assert {unseen[kind].status for kind in COMPONENTS.values()} == {"Unknown"}
 
 

@@ -7,16 +7,16 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from support.reconcile import FakeClock
 
 from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance
-from kairship.controllers.statistics.picture import WORKLOADS, Pictures
+from kairship.controllers.statistics.cluster_sums import CountedCluster, sum_clusters
+from kairship.controllers.statistics.instance_counter import WORKLOADS, InstanceCounters
+from kairship.controllers.statistics.kind_counter import KindCounter
 from kairship.controllers.statistics.readiness import READY, Workload
 from kairship.controllers.statistics.reconciler import Statistics, same_numbers
-from kairship.controllers.statistics.summing import CountedCluster, sum_clusters
-from kairship.controllers.statistics.tally import Tally
 from kairship.kube import kinds
 from kairship.reconcile import DONE, Changed, Context, Key, ListBegan, Listed, ListEnded, Metadata, RetryAfter
-from kairship.reconcile.testing import FakeClock
 from kairship.resources import DriverName, InstanceSpec, InstanceStatus, ReadyCount
 from kairship.resources.instance_status import Summary
 
@@ -38,46 +38,46 @@ def cluster(name: str, *, ready: bool | None = True, **status: Any) -> CountedCl
 
 
 def test_changes_add_up_to_what_a_list_would_show() -> None:
-    """Against a model, with lists in between; and told of exactly when a number changes."""
+    """The counter agrees with a model, also after lists, and notifies exactly when a number changes."""
     chance = random.Random(7)  # noqa: S311 - to be repeated
     told: list[tuple[int, int]] = []
-    tally = Tally(kinds.DEPLOYMENTS, lambda: told.append((tally.total, tally.ready)))
-    tally.take(ListBegan())
-    tally.take(ListEnded("1"))
+    counter = KindCounter(kinds.DEPLOYMENTS, lambda: told.append((counter.total, counter.ready)))
+    counter.take(ListBegan())
+    counter.take(ListEnded("1"))
     assert told == [(0, 0)]
     model: dict[str, Workload] = {}
     for _ in range(2000):
         name, ready = f"d-{chance.randrange(30)}", chance.random() < 0.7
         namespace = "karmada-system" if chance.random() < 0.1 else "default"
         key = f"{namespace}/{name}"
-        before = (tally.total, tally.ready)
+        before = (counter.total, counter.ready)
         if chance.random() < 0.3 and key in model:
-            tally.take(Changed("DELETED", model.pop(key), "1"))
+            counter.take(Changed("DELETED", model.pop(key), "1"))
         else:
             kind = "MODIFIED" if key in model else "ADDED"
             model[key] = deployment(name, ready=ready, namespace=namespace)
-            tally.take(Changed(kind, model[key], "1"))  # type: ignore[arg-type]
+            counter.take(Changed(kind, model[key], "1"))  # type: ignore[arg-type]
         if chance.random() < 0.02:
-            tally.take(ListBegan())
-            tally.take(Listed(list(model.values())))
-            tally.take(ListEnded("1"))
+            counter.take(ListBegan())
+            counter.take(Listed(list(model.values())))
+            counter.take(ListEnded("1"))
         counted = [each for key, each in model.items() if key.startswith("default/")]
-        assert (tally.total, tally.ready) == (len(counted), sum(READY["Deployment"](each) for each in counted))
-        assert (told[-1] == (tally.total, tally.ready)) or before == (tally.total, tally.ready)
+        assert (counter.total, counter.ready) == (len(counted), sum(READY["Deployment"](each) for each in counted))
+        assert (told[-1] == (counter.total, counter.ready)) or before == (counter.total, counter.ready)
 
 
 def test_numbers_are_those_of_the_last_whole_list() -> None:
-    tally = Tally(kinds.DEPLOYMENTS, lambda: None)
-    tally.take(ListBegan())
-    tally.take(Listed([deployment("a", ready=True), deployment("b", ready=False)]))
-    assert not tally.known
-    tally.take(ListEnded("1"))
-    assert (tally.total, tally.ready) == (2, 1)
-    tally.take(ListBegan())
-    tally.take(Listed([deployment("a", ready=True)]))
-    assert (tally.total, tally.ready) == (2, 1)
-    tally.take(ListEnded("2"))
-    assert (tally.total, tally.ready) == (1, 1)
+    counter = KindCounter(kinds.DEPLOYMENTS, lambda: None)
+    counter.take(ListBegan())
+    counter.take(Listed([deployment("a", ready=True), deployment("b", ready=False)]))
+    assert not counter.known
+    counter.take(ListEnded("1"))
+    assert (counter.total, counter.ready) == (2, 1)
+    counter.take(ListBegan())
+    counter.take(Listed([deployment("a", ready=True)]))
+    assert (counter.total, counter.ready) == (2, 1)
+    counter.take(ListEnded("2"))
+    assert (counter.total, counter.ready) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -154,18 +154,18 @@ def observed(revision: str, number: int) -> ObservedInstance:
 
 
 async def test_numbers_that_are_back_before_the_last_write_is_seen_are_written_too() -> None:
-    """What is seen of the instance lags behind: it must not be taken for what is written."""
+    """The cache of the instance is behind: it must not be taken for what is written."""
     clock, seen, now, written = FakeClock(), observed("1", 1), 2, list[int]()
 
-    async def apply_status(_: object, read: Metadata, status: InstanceStatus) -> bool:
+    async def apply_status(_: object, read: Metadata, status: InstanceStatus) -> str:
         assert status.summary is not None
         written.append(status.summary.resources["ConfigMap"])
-        return True
+        return "next"
 
-    picture = SimpleNamespace(summary=lambda _: summary(now))
+    counted = SimpleNamespace(summary=lambda _: summary(now))
     statistics = Statistics(
         cast("GlobalCluster", SimpleNamespace(observed=SimpleNamespace(store=SimpleNamespace(get=lambda _: seen)))),
-        cast("Pictures", SimpleNamespace(get=lambda _: picture)),
+        cast("InstanceCounters", SimpleNamespace(get=lambda _: counted)),
         clock,
     )
     context = cast("Context", SimpleNamespace(owner=SimpleNamespace(apply_status=apply_status)))

@@ -1,9 +1,10 @@
-"""A change is believed when it has lasted."""
+"""A change of a condition is believed when it has lasted."""
 
 import datetime as dt
 
+from support.reconcile import FakeClock
+
 from kairship.controllers.status_sync.damping import Damper, Thresholds
-from kairship.reconcile.testing import FakeClock
 from kairship.resources import Condition, ConditionStatus, Finding, InstanceCondition, InstanceReason
 
 KIND = InstanceCondition.SEARCH_HEALTHY
@@ -18,45 +19,45 @@ def written(status: ConditionStatus, reason: InstanceReason = InstanceReason.HEA
     )
 
 
-def damper(clock: FakeClock) -> Damper:
+def damper_with(clock: FakeClock) -> Damper:
     return Damper(Thresholds(worse=3.0, better=5.0), clock)
 
 
 def test_the_first_look_and_what_agrees_are_believed_at_once() -> None:
-    doubter = damper(FakeClock())
-    assert doubter.believes(ILL, None)
-    assert doubter.believes(ILL, written("False"))
-    assert not doubter.doubts
+    damper = damper_with(FakeClock())
+    assert damper.believes(ILL, None)
+    assert damper.believes(ILL, written("False"))
+    assert not damper.pending
 
 
 def test_worse_and_better_must_each_last() -> None:
     clock = FakeClock()
-    doubter = damper(clock)
+    damper = damper_with(clock)
     for finding, before, limit in ((ILL, written("True"), 3.0), (WELL, written("False"), 5.0)):
-        assert not doubter.believes(finding, before)
-        assert doubter.doubts
+        assert not damper.believes(finding, before)
+        assert damper.pending
         clock.pass_time(limit - 0.5)
-        assert not doubter.believes(finding, before)
+        assert not damper.believes(finding, before)
         clock.pass_time(0.5)
-        assert doubter.believes(finding, before)
-        assert not doubter.doubts
+        assert damper.believes(finding, before)
+        assert not damper.pending
 
 
 def test_one_look_that_disagrees_starts_the_count_anew() -> None:
     clock = FakeClock()
-    doubter = damper(clock)
-    assert not doubter.believes(ILL, written("True"))
+    damper = damper_with(clock)
+    assert not damper.believes(ILL, written("True"))
     clock.pass_time(2.0)
-    assert doubter.believes(WELL, written("True"))
+    assert damper.believes(WELL, written("True"))
     clock.pass_time(2.0)
-    assert not doubter.believes(ILL, written("True"))
+    assert not damper.believes(ILL, written("True"))
     clock.pass_time(2.0)
-    assert not doubter.believes(UNSEEN, written("True")), "unknown is another change than ill"
+    assert not damper.believes(UNSEEN, written("True")), "unknown is another change than ill"
     clock.pass_time(2.0)
-    assert not doubter.believes(ILL, written("True"))
+    assert not damper.believes(ILL, written("True"))
 
 
 def test_what_somebody_decided_is_believed_at_once() -> None:
-    doubter = damper(FakeClock())
-    assert doubter.believes(ILL, written("True", InstanceReason.SWITCHED_OFF))
-    assert doubter.believes(Finding(KIND, "True", InstanceReason.SWITCHED_OFF), written("False"))
+    damper = damper_with(FakeClock())
+    assert damper.believes(ILL, written("True", InstanceReason.SWITCHED_OFF))
+    assert damper.believes(Finding(KIND, "True", InstanceReason.SWITCHED_OFF), written("False"))

@@ -1,4 +1,4 @@
-"""A control plane on paper: its specifications can be computed without an engine or a process."""
+"""A control plane whose specifications are computed without an engine or a process."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from kairship.engine.pins import Catalogue
 
 
 class PaperEngine(Engine):
-    """Says where binaries would be. Nothing is run here."""
+    """Returns the paths of binaries. Nothing is run."""
 
     def binary(self, name: str, version: str | None = None) -> Path:
         return Path("/engine") / (version or "current") / name

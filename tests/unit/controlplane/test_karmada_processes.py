@@ -1,4 +1,4 @@
-"""Process specifications of an instance as a function of its settings: what differs is what the supervisor restarts."""
+"""The process specifications of an instance follow from its settings: the supervisor restarts those that differ."""
 
 import pytest
 
@@ -11,7 +11,7 @@ BASIC = KarmadaSettings(version="v1")
 
 
 def specs(plane: ControlPlane, engine: Engine, settings: KarmadaSettings) -> dict[str, ProcessSpec]:
-    """By component."""
+    """The specifications by component."""
     found = karmada.processes(plane, engine, settings)
     assert len({spec.name for spec in found}) == len(found)
     return {spec.name.partition("/")[2]: spec for spec in found}
@@ -74,7 +74,7 @@ def test_every_specification_is_one_that_the_supervisor_takes(paper_plane: Contr
 def test_every_file_that_a_process_is_told_to_read_restarts_it_when_it_changes(
     paper_plane: ControlPlane, paper_engine: Engine
 ) -> None:
-    """A renewed certificate, above all. Authorities may be left out: no leaf survives the change of its authority."""
+    """Above all this is a renewed certificate. Authorities need not be listed: a new authority renews every leaf."""
     everything = KarmadaSettings(
         version="v1", descheduling=Descheduling(), metrics_adapter=True, search=True, estimators={"m1": b"kubeconfig"}
     )

@@ -94,7 +94,7 @@ def test_an_authority_is_kept_until_it_ends(pki: Pki) -> None:
 
 def test_a_certificate_of_another_authority_is_issued_again(pki: Pki, tmp_path: Path) -> None:
     stranger = Pki(tmp_path / "stranger", now=NOW)
-    stranger.ensure_authority("ca", common_name="test-ca")  # of the same name: only the signature tells
+    stranger.ensure_authority("ca", common_name="test-ca")  # it has the same name, so only the signature differs
     foreign = client(stranger)
     pair = client(pki)
     write_private(pair.cert, foreign.cert.read_bytes())

@@ -1,4 +1,4 @@
-"""What the doctor finds on a machine where something is wrong, and says to do about it."""
+"""The doctor finds what is wrong with a machine, and advises what to do."""
 
 import os
 import socket
@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kairship.embedded import Finding, Home, Verdict, doctor, examine
-from kairship.supervisor.layout import Layout
+from kairship.embedded import CheckResult, Home, Verdict, doctor, run_checks
+from kairship.supervisor.paths import Layout
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "plane")
 
 
-async def find(home: Home, subject: str) -> Finding:
-    """The worst finding about a subject."""
-    findings = [finding for finding in await examine(home) if finding.subject == subject]
-    return max(findings, key=lambda finding: list(Verdict).index(finding.verdict))
+async def find(home: Home, subject: str) -> CheckResult:
+    """The worst result about a subject."""
+    results = [result for result in await run_checks(home) if result.subject == subject]
+    return max(results, key=lambda result: list(Verdict).index(result.verdict))
 
 
 async def test_nothing_is_wrong_and_nothing_is_changed(home: Home) -> None:
-    problems = [finding for finding in await examine(home) if finding.verdict is Verdict.PROBLEM]
+    problems = [result for result in await run_checks(home) if result.verdict is Verdict.PROBLEM]
     assert problems == []
     assert not home.root.exists()
 
@@ -37,10 +37,10 @@ async def test_a_port_that_somebody_took(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         layout.ports.write_bytes(msgspec.json.encode({"uid": {"etcd": port}}))
-        finding = await find(home, "ports")
-        assert finding.verdict is Verdict.PROBLEM
-        assert f"port {port}" in finding.detail
-        assert f"pid {os.getpid()}" in finding.detail
+        result = await find(home, "ports")
+        assert result.verdict is Verdict.PROBLEM
+        assert f"port {port}" in result.detail
+        assert f"pid {os.getpid()}" in result.detail
     assert (await find(home, "ports")).verdict is Verdict.OK
 
 
@@ -48,14 +48,14 @@ async def test_a_damaged_book_of_ports(home: Home) -> None:
     layout = Layout.of(home.root)
     layout.create()
     layout.ports.write_text("{")
-    finding = await find(home, "ports")
-    assert finding.verdict is Verdict.PROBLEM
-    assert str(layout.ports) in finding.detail
+    result = await find(home, "ports")
+    assert result.verdict is Verdict.PROBLEM
+    assert str(layout.ports) in result.detail
 
 
 @pytest.fixture
 def running(home: Home) -> Iterator[Callable[[str], int]]:
-    """Starts processes under any name, with an argument that points into the plane."""
+    """Starts processes of any name, with an argument that is a path in the plane."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str) -> int:
@@ -70,9 +70,9 @@ def running(home: Home) -> Iterator[Callable[[str], int]]:
 
 async def test_processes_that_were_left_behind(home: Home, running: Callable[[str], int]) -> None:
     pid = running("/some/cache/etcd")
-    finding = await find(home, "processes")
-    assert finding.verdict is Verdict.PROBLEM
-    assert finding.advice == f"kill {pid}"
+    result = await find(home, "processes")
+    assert result.verdict is Verdict.PROBLEM
+    assert result.advice == f"kill {pid}"
 
 
 async def test_an_editor_is_not_left_behind(home: Home, running: Callable[[str], int]) -> None:
@@ -93,16 +93,16 @@ async def test_a_directory_that_cannot_be_used(home: Home, tmp_path: Path) -> No
     assert (await find(Home(tmp_path / "file"), "data")).verdict is Verdict.PROBLEM
     home.root.mkdir()
     (home.root / "plane.json").write_text('{"format": 99}')
-    finding = await find(home, "data")
-    assert finding.verdict is Verdict.PROBLEM
-    assert "newer version" in finding.detail
+    result = await find(home, "data")
+    assert result.verdict is Verdict.PROBLEM
+    assert "newer version" in result.detail
 
 
 async def test_binaries_that_are_missing(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAIRSHIP_CACHE_DIR", str(tmp_path / "cache"))
-    finding = await find(home, "engine")
-    assert finding.verdict is Verdict.WARNING
-    assert "kube-apiserver" in finding.detail
+    result = await find(home, "engine")
+    assert result.verdict is Verdict.WARNING
+    assert "kube-apiserver" in result.detail
     (tmp_path / "engine").mkdir()
     monkeypatch.setenv("KAIRSHIP_ENGINE_DIR", str(tmp_path / "engine"))
     assert (await find(home, "engine")).verdict is Verdict.PROBLEM
@@ -120,9 +120,9 @@ async def test_binaries_that_are_missing(home: Home, tmp_path: Path, monkeypatch
     ],
 )
 async def test_limits(home: Home, monkeypatch: pytest.MonkeyPatch, limit: str, subject: str) -> None:
-    """What this machine has is too little once much more is asked for, and then there is advice."""
+    """A check with much higher requirements fails on this machine, and gives advice."""
     monkeypatch.setattr(doctor, limit, 2**62)
     monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 20_000))
-    finding = await find(home, subject)
-    assert finding.verdict is not Verdict.OK
-    assert finding.advice
+    result = await find(home, subject)
+    assert result.verdict is not Verdict.OK
+    assert result.advice

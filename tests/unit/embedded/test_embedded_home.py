@@ -1,4 +1,4 @@
-"""The data directory: what is refused, who may change it, what survives."""
+"""The data directory: what it refuses, its lock, and its record."""
 
 import os
 import signal
@@ -78,7 +78,7 @@ def test_a_killed_command_leaves_no_lock(home: Home) -> None:
 
 
 def test_the_lock_of_a_purged_directory_is_worth_nothing(home: Home) -> None:
-    """Whoever comes after a purge must not be kept out by it, nor share a lock with those that came before."""
+    """A command that waited during a purge must get a new lock, and must not share one with an earlier command."""
     with home.exclusive():
         home.open()
         home.purge()

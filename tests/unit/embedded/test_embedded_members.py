@@ -1,4 +1,4 @@
-"""Records of members: names and amounts that cannot be, names given twice, files that were damaged."""
+"""Records of members: invalid names and quantities, duplicate names, and damaged files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A supervisor in every state in which `up` and `down` may meet one. Real ones, with nothing to supervise."""
+"""`up` and `down` with a supervisor in every state. The supervisors are real and have no processes."""
 
 import asyncio
 import os
@@ -34,9 +34,9 @@ async def test_one_is_started_and_then_kept(root: Path) -> None:
     first = await supervision.require(root)
     assert await supervision.ensure(root, Silent())
     assert await supervision.require(root) == first
-    assert await supervision.end(root)
+    assert await supervision.stop(root)
     assert not supervision.is_running(root)
-    assert not await supervision.end(root)
+    assert not await supervision.stop(root)
 
 
 async def test_one_that_was_killed_is_replaced(root: Path) -> None:
@@ -57,7 +57,7 @@ async def test_one_on_its_way_out_is_awaited(root: Path) -> None:
 
 
 async def test_one_that_is_just_starting_is_awaited(root: Path) -> None:
-    """As after Ctrl-C in the middle of `up`: it has the lock and does not listen yet."""
+    """As after Ctrl-C in the middle of `up`: the supervisor has the lock and does not listen yet."""
     starting = asyncio.create_task(daemon.start(root))
     await becomes(root, running=True)
     assert await supervision.ensure(root, Silent())

@@ -1,4 +1,4 @@
-"""A database for each test, of both kinds, and a clock that tests hold in their hands."""
+"""Fixtures: an empty SQLite or PostgreSQL database for each test, and a clock that the test moves."""
 
 import asyncio
 import shutil
@@ -14,15 +14,15 @@ from support import postgres
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
 from kairship.ghippo.database.schema import metadata
-from kairship.ghippo.passwords import Passwords
+from kairship.ghippo.identity.passwords import Passwords
+from kairship.ghippo.identity.sign_in import SignIn
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.sign_in import SignIn
 
 T = TypeVar("T")
 
 
 class Time:
-    """Seconds since 1970, when the test says so."""
+    """A clock in seconds since 1970, which only the test moves."""
 
     def __init__(self) -> None:
         self.at = 1_800_000_000
@@ -97,7 +97,7 @@ def audit(sealer: Sealer) -> AuditLog:
 
 @pytest.fixture
 def passwords() -> Iterator[Passwords]:
-    """argon2 with the smallest parameters: how long it takes is not what is tested here."""
+    """argon2 with the smallest parameters: its cost is not tested here."""
     passwords = Passwords(hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
     yield passwords
     passwords.close()
@@ -109,7 +109,7 @@ def sign_in(database: Database, passwords: Passwords, sealer: Sealer, audit: Aud
 
 
 class Ask:
-    """`await ask(users.create, name="ann")`: a function of a connection, in a transaction of its own."""
+    """Runs a function of a connection in a transaction of its own: `await ask(users.create, name="ann")`."""
 
     def __init__(self, database: Database, time: Time) -> None:
         self._database = database
@@ -119,7 +119,7 @@ class Ask:
         return await self._database.write(lambda connection: work(connection, *arguments, **named))
 
     async def timed(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """With the present time as `at`."""
+        """The same, with the present time as `at`."""
         return await self(work, *arguments, at=self._time(), **named)
 
     async def rows(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:

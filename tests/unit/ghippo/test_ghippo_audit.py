@@ -1,4 +1,4 @@
-"""The audit: a chain in which whatever is missing or changed shows."""
+"""The audit log is a chain in which every missing or changed entry is detected."""
 
 import asyncio
 import csv
@@ -54,16 +54,16 @@ async def test_a_chain_made_with_another_key_is_not_ours(audit: AuditLog, ask: A
     assert (await ask(audit.verify)).broken_at is not None
 
 
-async def test_old_entries_are_let_go_and_the_rest_stays_whole(audit: AuditLog, ask: Ask) -> None:
+async def test_old_entries_are_deleted_and_the_rest_stays_intact(audit: AuditLog, ask: Ask) -> None:
     await ask(audit.append, [entry(number) for number in range(10)])
-    assert await ask(audit.let_go, before=1004) == 4
+    assert await ask(audit.delete_older, before=1004) == 4
     found = await ask(audit.verify)
     assert (found.entries, found.broken_at) == (6, None)
     await ask(audit.append, [entry(10)])
     await ask(lambda connection: connection.execute(sa.delete(table).where(table.c.sequence == 5)))
     assert (await ask(audit.verify)).broken_at == 5
-    assert await ask(audit.let_go, before=9999) == 6
-    assert await ask(audit.let_go, before=9999) == 0
+    assert await ask(audit.delete_older, before=9999) == 6
+    assert await ask(audit.delete_older, before=9999) == 0
     assert (await ask(audit.verify)).broken_at is None
 
 

@@ -1,4 +1,4 @@
-"""The database itself: its tables, its transactions, and what it lets out."""
+"""The database: its tables, its transactions, and that its errors reveal no secrets."""
 
 import asyncio
 import stat
@@ -43,7 +43,7 @@ async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> No
 
 
 async def test_writers_of_several_processes_take_turns(database: Database, database_url: str) -> None:
-    """Each reads, then writes: without turns some of the steps would be lost."""
+    """Each transaction reads and then writes: if they were not serialised, some steps would be lost."""
     other = Database(database_url)
     await database.write(lambda connection: connection.execute(sa.insert(counters).values(name="x", value=0)))
 
@@ -57,7 +57,7 @@ async def test_writers_of_several_processes_take_turns(database: Database, datab
 
 
 async def test_the_event_loop_goes_on_while_a_transaction_waits(database: Database) -> None:
-    """The loop itself lets the transaction go on, which it could not if it was waiting for it."""
+    """The event loop lets the transaction continue, which it could not if it were blocked by it."""
     loop, go = asyncio.get_running_loop(), asyncio.Event()
 
     def work(_: sa.Connection) -> None:
@@ -93,7 +93,7 @@ async def test_errors_do_not_show_values(database: Database) -> None:
         await database.write(work)
     shown = "".join(traceback.format_exception(caught.value))
     assert "Violation" in shown or "IntegrityError" in shown
-    assert "hunter2" not in shown.replace('password_hash="hunter2-hash"', "")  # the line of this test
+    assert "hunter2" not in shown.replace('password_hash="hunter2-hash"', "")  # the source line of this test
 
 
 def test_a_sealed_secret_needs_its_key(tmp_path: Path) -> None:

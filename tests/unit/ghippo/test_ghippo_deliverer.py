@@ -1,4 +1,4 @@
-"""Deliveries to a receiver that is down, slow to agree, forgetful or elsewhere: nothing is lost or led astray."""
+"""Deliveries to a receiver that is down, slow, forgetful or redirects: no binding is lost or sent elsewhere."""
 
 import asyncio
 import contextlib
@@ -9,25 +9,28 @@ import pytest
 import sqlalchemy as sa
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from support.our_kinds import until
+from support.waiting import eventually
 
-from kairship.access.delivery import (
-    LARGEST,
+from kairship.access.delivery.protocol import (
+    MAX_BYTES,
     Acknowledgement,
-    Changes,
+    BindingChanges,
     DeliveryRefusedError,
-    Everything,
     Receiver,
-    Refused,
+    RejectedBinding,
+    SnapshotPage,
     encode,
 )
-from kairship.ghippo import bindings, refusals, registry, users, webhooks
 from kairship.ghippo.audit import AuditLog, Filter
-from kairship.ghippo.bindings import Target
 from kairship.ghippo.database import Database, schema
-from kairship.ghippo.deliverer import Deliverer
-from kairship.ghippo.errors import Exists, Invalid
+from kairship.ghippo.delivery import rejections, webhooks
+from kairship.ghippo.delivery.deliverer import Deliverer
+from kairship.ghippo.errors import AlreadyExists, InvalidArgument
+from kairship.ghippo.identity import users
 from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.tenancy import bindings, registered_instances
+from kairship.ghippo.tenancy.bindings import Target
+from kairship.ghippo.urls import check_url
 from kairship.reconcile import Backoff
 
 from .conftest import Ask
@@ -36,7 +39,7 @@ PATIENCE = 120.0
 
 
 class Stored:
-    """A receiver as other modules write one: the typed client, and a dictionary for what it stores."""
+    """A receiver as another product would write it: `Receiver`, and a dictionary of stored bindings."""
 
     def __init__(self) -> None:
         self.receiver = Receiver()
@@ -45,7 +48,7 @@ class Stored:
         self.kinds: list[str] = []
         self.refused = 0
         self.unfit: set[str] = set()
-        """Names of bindings that it can never store."""
+        """The names of bindings that it can never store."""
         self.news = asyncio.Condition()
 
     async def take(self, request: web.Request) -> web.Response:
@@ -57,11 +60,11 @@ class Stored:
         status = self.answers.pop(0) if self.answers else 204
         async with self.news:
             self.kinds.append(type(delivery).__name__)
-            if status < 300 or status == 599:  # 599: it is stored, and the acknowledgement is lost
+            if status < 300 or status == 599:  # 599: the delivery is stored, but its acknowledgement is lost
                 self.store(delivery)
             self.news.notify_all()
             refused = tuple(
-                Refused(name=each.name, sequence=each.spec.sequence, reason="it does not fit")
+                RejectedBinding(name=each.name, sequence=each.spec.sequence, reason="it does not fit")
                 for each in delivery.bindings
                 if each.name in self.unfit and not each.spec.revoked
             )
@@ -69,14 +72,14 @@ class Stored:
             return web.Response(body=encode(Acknowledgement(refused)))
         return web.Response(status=status, headers={"Location": "http://127.0.0.1:1/"} if status == 302 else None)
 
-    def store(self, delivery: Changes | Everything) -> None:
+    def store(self, delivery: BindingChanges | SnapshotPage) -> None:
         for binding in delivery.bindings:
             known = self.bindings.get(binding.name)
             if binding.name in self.unfit and not binding.spec.revoked:
                 continue
             if known is None or known[0] < binding.spec.sequence:
                 self.bindings[binding.name] = (binding.spec.sequence, binding.spec.revoked)
-        if isinstance(delivery, Everything):
+        if isinstance(delivery, SnapshotPage):
             for name, (sequence, _) in list(self.bindings.items()):
                 if delivery.is_gone(name, sequence):
                     del self.bindings[name]
@@ -119,7 +122,7 @@ async def delivering(database: Database, sealer: Sealer) -> AsyncIterator[Delive
 
 @pytest.fixture
 async def ann(ask: Ask) -> str:
-    await ask.timed(registry.register, name="east", uid="uid-east")
+    await ask.timed(registered_instances.register, name="east", uid="uid-east")
     return await ask.timed(users.create, name="ann")
 
 
@@ -129,7 +132,7 @@ async def give(ask: Ask, user: str, namespace: str) -> str:
 
 
 async def names_of(ask: Ask, binding: str) -> list[str]:
-    """As receivers know it."""
+    """The name by which receivers know the binding."""
     table = schema.effective_bindings
     query = sa.select(table.c.name).where(table.c.binding_id == binding)
     return list(await ask(lambda connection: connection.execute(query).scalars().all()))
@@ -156,13 +159,13 @@ async def test_changes_arrive_and_withdrawals_too(
 async def test_a_receiver_that_fails_gets_it_again_in_order(
     database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
 ) -> None:
-    """503 and a redirect mean nothing was taken; 599 stands for an acknowledgement that was lost."""
+    """503 and a redirect mean that nothing was stored; 599 stands for a lost acknowledgement."""
     stored.answers = [503, 302, 599, 599]
     await give(ask, ann, "web")
     await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
     async with delivering(database, sealer):
-        await stored.until(lambda: not stored.answers and "Everything" in stored.kinds)
-    assert stored.kinds[:4] == ["Changes"] * 4
+        await stored.until(lambda: not stored.answers and "SnapshotPage" in stored.kinds)
+    assert stored.kinds[:4] == ["BindingChanges"] * 4
     [webhook] = await ask(webhooks.find)
     assert (webhook.pending, webhook.problem) == (0, "")
 
@@ -175,35 +178,35 @@ async def test_what_can_never_be_stored_is_set_aside_and_told(
     stored.unfit = {name}
     await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
 
-    async def told() -> tuple[str, int, int]:
-        entries = await ask(audit.find, Filter(action=refusals.ACTION))
-        return await ask(refusals.problem_of, unfit), (await ask(webhooks.get, "hook")).refused, len(entries)
+    async def recorded() -> tuple[str, int, int]:
+        entries = await ask(audit.find, Filter(action=rejections.ACTION))
+        return await ask(rejections.problem_of, unfit), (await ask(webhooks.get, "hook")).refused, len(entries)
 
     async def sent_again() -> None:
-        seen = stored.kinds.count("Everything")
+        seen = stored.kinds.count("SnapshotPage")
         await ask(lambda connection: connection.execute(sa.update(schema.webhooks).values(reconciled_at=0)))
-        await stored.until(lambda: stored.kinds.count("Everything") > seen)
+        await stored.until(lambda: stored.kinds.count("SnapshotPage") > seen)
 
         async def settled() -> bool:
             return bool((await ask(webhooks.get, "hook")).reconciled_at)
 
-        await until(settled, what="the answer is settled")
+        await eventually(settled, "the answer is settled")
 
     async with delivering(database, sealer):
-        await stored.until(lambda: len(stored.live) == 1 and "Everything" in stored.kinds)
+        await stored.until(lambda: len(stored.live) == 1 and "SnapshotPage" in stored.kinds)
         later = await give(ask, ann, "cache")
-        await stored.until(lambda: len(stored.live) == 2)  # it keeps back nothing that comes later
+        await stored.until(lambda: len(stored.live) == 2)  # it does not hold up later bindings
         await ask.timed(bindings.delete, other)
         await stored.until(lambda: len(stored.live) == 1)
-        assert await told() == ("hook cannot store it: it does not fit", 1, 1)
-        assert await ask(refusals.problem_of, later) == ""
+        assert await recorded() == ("hook cannot store it: it does not fit", 1, 1)
+        assert await ask(rejections.problem_of, later) == ""
         assert (await ask(webhooks.get, "hook")).problem == ""
         await sent_again()
-        assert await told() == ("hook cannot store it: it does not fit", 1, 1)  # nothing new: told once
+        assert await recorded() == ("hook cannot store it: it does not fit", 1, 1)  # nothing new: it is recorded once
         stored.unfit = set()
         await sent_again()
         assert name in stored.live
-        assert await told() == ("", 0, 1)
+        assert await recorded() == ("", 0, 1)
 
 
 async def test_a_refused_binding_that_is_withdrawn_is_no_problem_any_more(
@@ -220,40 +223,40 @@ async def test_a_refused_binding_that_is_withdrawn_is_no_problem_any_more(
         return not (await ask(webhooks.get, "hook")).refused
 
     async with delivering(database, sealer):
-        await until(refused, what="it is set aside")
+        await eventually(refused, "it is set aside")
         await ask.timed(bindings.delete, unfit)
-        await until(settled, what="it is forgotten")
+        await eventually(settled, "it is forgotten")
     assert stored.bindings
 
 
 async def test_what_a_receiver_says_of_others_has_no_meaning(
     ask: Ask, audit: AuditLog, ann: str, sealer: Sealer
 ) -> None:
-    """A receiver hears of bindings; it cannot speak of those that it was not sent, nor of other times."""
+    """A receiver can reject only bindings that it was sent, and only in the state in which it was sent them."""
     await give(ask, ann, "web")
     await ask(webhooks.create, sealer, name="hook", url="https://example.com/")
     changes = await ask(webhooks.next_changes, "hook")
     assert changes is not None
     [sent] = changes.bindings
     for name, sequence in (("b-other", sent.spec.sequence), (sent.name, 5)):
-        invented = Refused(name=name, sequence=sequence, reason="x")
-        new = await ask(refusals.settle, audit, webhook="hook", delivery=changes, refused=[invented], at=1)
+        invented = RejectedBinding(name=name, sequence=sequence, reason="x")
+        new = await ask(rejections.record, audit, webhook="hook", delivery=changes, refused=[invented], at=1)
         assert new == []
-    assert await ask(refusals.count, "hook") == 0
+    assert await ask(rejections.count, "hook") == 0
 
 
 async def test_deliveries_are_bounded_in_bytes_too(
     ask: Ask, ann: str, sealer: Sealer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A few groups with very many members fill a delivery, and the receiver takes no larger one."""
+    """A few groups with very many members fill a delivery, and receivers accept no larger one."""
     await ask(webhooks.create, sealer, name="hook", url="https://example.com/")
     for number in range(5):
         await give(ask, ann, f"n{number}")
     whole = await ask(webhooks.next_changes, "hook")
     assert whole is not None
     one = len(encode(whole)) // 5
-    assert LARGEST >= 2 * webhooks._BYTES
-    monkeypatch.setattr(webhooks, "_BYTES", 2 * one)
+    assert MAX_BYTES >= 2 * webhooks._MAX_SPEC_BYTES
+    monkeypatch.setattr(webhooks, "_MAX_SPEC_BYTES", 2 * one)
     delivered, position = [], 0
     while changes := await ask(webhooks.next_changes, "hook"):
         assert 1 <= len(changes.bindings) <= 2
@@ -261,7 +264,7 @@ async def test_deliveries_are_bounded_in_bytes_too(
         position = changes.bindings[-1].spec.sequence
         await ask(webhooks.acknowledge, name="hook", sequence=position)
     assert len(set(delivered)) == 5
-    page = await ask(webhooks.page_of_everything, after="")
+    page = await ask(webhooks.snapshot_page, after="")
     assert page.upto == page.bindings[-1].name
 
 
@@ -277,35 +280,35 @@ async def test_a_receiver_that_is_down_loses_nothing_and_holds_up_no_other(
         async def problem_is_shown() -> bool:
             return "cannot be reached" in (await ask(webhooks.get, "dead")).problem
 
-        await until(problem_is_shown, what="the problem is shown")
+        await eventually(problem_is_shown, "the problem is shown")
     assert (await ask(webhooks.get, "dead")).pending == 1
 
 
 async def test_a_receiver_that_forgot_or_invented_is_made_whole(
     database: Database, sealer: Sealer, ask: Ask, ann: str, stored: Stored, server: TestServer
 ) -> None:
-    for number in range(webhooks.BATCH // 40):
+    for number in range(webhooks.MAX_BINDINGS // 40):
         await give(ask, ann, f"n{number}")
     await subscribe(ask, sealer, stored, str(server.make_url("/bindings")))
     async with delivering(database, sealer):
-        await stored.until(lambda: stored.kinds.count("Everything") == 1)
+        await stored.until(lambda: stored.kinds.count("SnapshotPage") == 1)
     known = dict(stored.bindings)
     stored.bindings = {"b-0000-invented": (5, False), "b-zzzz": (5, False)}
     await ask(lambda connection: connection.execute(sa.update(schema.webhooks).values(reconciled_at=0)))
     async with delivering(database, sealer):
-        await stored.until(lambda: stored.kinds.count("Everything") == 2)
+        await stored.until(lambda: stored.kinds.count("SnapshotPage") == 2)
     assert stored.bindings == known
 
 
 async def test_everything_comes_in_pages_that_leave_no_gap(ask: Ask, ann: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "BATCH", 2)
+    monkeypatch.setattr(webhooks, "MAX_BINDINGS", 2)
     for number in range(5):
         await give(ask, ann, f"n{number}")
     names: list[str] = []
     after: str | None = ""
     pages = 0
     while after is not None:
-        page = await ask(webhooks.page_of_everything, after=after)
+        page = await ask(webhooks.snapshot_page, after=after)
         assert page.after == after
         names += [binding.name for binding in page.bindings]
         after, pages = page.upto, pages + 1
@@ -320,8 +323,8 @@ async def test_everything_comes_in_pages_that_leave_no_gap(ask: Ask, ann: str, m
      "file:///etc/passwd", "http://169.254.169.254/"],
 )  # fmt: skip
 def test_addresses_that_are_refused(url: str) -> None:
-    with pytest.raises(Invalid):
-        webhooks.check_url(url)
+    with pytest.raises(InvalidArgument):
+        check_url(url)
 
 
 async def test_the_secret_is_sealed_and_a_name_is_there_once(ask: Ask, sealer: Sealer) -> None:
@@ -329,5 +332,5 @@ async def test_the_secret_is_sealed_and_a_name_is_there_once(ask: Ask, sealer: S
     row = await ask(webhooks.get, "hook")
     assert secret not in str(row)
     assert secret.encode() not in bytes(row.sealed_secret)
-    with pytest.raises(Exists):
+    with pytest.raises(AlreadyExists):
         await ask(webhooks.create, sealer, name="hook", url="https://example.com/")

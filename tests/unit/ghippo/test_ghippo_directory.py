@@ -1,21 +1,21 @@
-"""The directory: whoever follows it knows who there is, and learns of every end within one look."""
+"""A follower of the directory knows all identities, and learns of every revocation with the next page of changes."""
 
 import pytest
 import sqlalchemy as sa
 
-from kairship.ghippo import access_tokens, directory, groups, sessions, users
 from kairship.ghippo.audit import AuditLog, Entry
+from kairship.ghippo.cleanup import Cleanup
 from kairship.ghippo.database import Database
 from kairship.ghippo.database.schema import identity_changes
-from kairship.ghippo.directory import Gone, Identity, KeysChanged, Token
-from kairship.ghippo.sign_in import SignIn
-from kairship.ghippo.upkeep import Upkeep
+from kairship.ghippo.identity import access_tokens, directory, groups, sessions, users
+from kairship.ghippo.identity.directory import Gone, Identity, KeysChanged, Token
+from kairship.ghippo.identity.sign_in import SignIn
 
 from .conftest import Ask, Time
 
 
 class Follower:
-    """An entrance, as far as identities go."""
+    """The identities of an entrance."""
 
     def __init__(self, ask: Ask, time: Time) -> None:
         self._ask = ask
@@ -86,7 +86,7 @@ async def test_users_groups_and_tokens_are_followed(ask: Ask, follower: Follower
     await follower.look()
     assert follower.users[ann].groups == ()
     assert follower.tokens == {}
-    await ask.timed(groups.follow_claims, ann, provider="corp", names=["ops"])
+    await ask.timed(groups.sync_with_claims, ann, provider="corp", names=["ops"])
     await follower.look()
     assert len(follower.users[ann].groups) == 1
     [ops] = follower.users[ann].groups
@@ -119,7 +119,7 @@ async def test_sessions_that_end_are_told_of(ask: Ask, follower: Follower, time:
     await ask.timed(sessions.end, ann, first.id)
     await ask.timed(sessions.refresh, second.refresh_token)
     time.pass_(sessions.GRACE + 1)
-    await ask.timed(sessions.refresh, second.refresh_token)  # it was used before: somebody else has it too
+    await ask.timed(sessions.refresh, second.refresh_token)  # it was used before, so it was stolen
     await follower.look()
     assert follower.ended == [first.id, second.id]
 
@@ -149,14 +149,14 @@ async def test_who_was_away_for_too_long_takes_a_new_snapshot(
 ) -> None:
     await follower.look()
     ann = await ask.timed(users.create, name="ann")
-    time.pass_(directory.KEPT + 1)
-    await Upkeep(database, audit, wall=time).once()
+    time.pass_(directory.CHANGES_KEPT + 1)
+    await Cleanup(database, audit, wall=time).run_once()
     assert await ask.rows(sa.select(identity_changes)) == []
     await follower.look()
     assert (list(follower.users), follower.snapshots) == ([ann], 2)
     await follower.look()
     assert follower.snapshots == 2
-    follower.revision = 10**9  # of a database that was restored to an earlier time
+    follower.revision = 10**9  # as after the database was restored to an earlier time
     await follower.look()
     assert follower.snapshots == 3
 
@@ -166,6 +166,6 @@ async def test_upkeep_lets_old_entries_of_the_audit_go(
 ) -> None:
     old, new = Entry(at=time() - 31 * 86400, action="a"), Entry(at=time(), action="b")
     await ask(audit.append, [old, new])
-    await Upkeep(database, audit, audit_days=30, wall=time).once()
+    await Cleanup(database, audit, audit_days=30, wall=time).run_once()
     found = await ask(audit.verify)
     assert (found.entries, found.broken_at) == (1, None)

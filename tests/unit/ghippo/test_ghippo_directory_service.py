@@ -1,4 +1,4 @@
-"""The directory as entrances follow it: everything in pages, then what changes at once, and an end."""
+"""The directory service: entrances get a snapshot in pages, then every change at once, until the stream ends."""
 
 import asyncio
 import hashlib
@@ -18,21 +18,21 @@ from kairship.gen.kairship.internal.v1.directory_pb import (
     NoteTokenUsesRequest,
     TokenUse,
 )
-from kairship.ghippo import access_tokens, directory, groups, sessions, users
 from kairship.ghippo.audit import AuditLog, Filter
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import Invalid, Precondition
+from kairship.ghippo.errors import FailedPrecondition, InvalidArgument
+from kairship.ghippo.identity import access_tokens, directory, groups, sessions, users
+from kairship.ghippo.identity.sign_in import SignIn
 from kairship.ghippo.services import directory as service
 from kairship.ghippo.services.audit_trail import AuditTrail
 from kairship.ghippo.services.directory import Directory
-from kairship.ghippo.sign_in import SignIn
 from kairship.reconcile import SystemClock
 from kairship.rpc.calls import Call
 
 from .conftest import Ask, Time
 
 CALL = cast("Call", None)
-"""Nothing here looks at it."""
+"""The service does not use the call."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ class Entrance:
             async for reply in replies:
                 async with self._heard:
                     self.replies.append(reply)
-                    self.identities.take(reply)
+                    self.identities.apply(reply)
                     self._heard.notify_all()
 
     async def until(self, condition: Any) -> None:
@@ -65,7 +65,7 @@ class Entrance:
 async def following(entrance: Entrance) -> AsyncIterator[None]:
     running = asyncio.create_task(entrance.follow())
     try:
-        await entrance.until(lambda: entrance.identities.freshness.trusts(delicate=True))
+        await entrance.until(lambda: entrance.identities.freshness.suffices(delicate=True))
         yield
     finally:
         running.cancel()
@@ -76,7 +76,7 @@ async def test_everything_in_pages_and_then_changes_at_once(
     served: Directory, ask: Ask, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(directory, "_PAGE", 3)
-    monkeypatch.setattr(service, "LOOK_EVERY", 60.0)  # so it is the write that is noticed, not the time
+    monkeypatch.setattr(service, "POLL_INTERVAL", 60.0)  # so that the write wakes the follower, not the poll
     people = [await ask.timed(users.create, name=f"user-{number}") for number in range(8)]
     tokens = [await ask.timed(access_tokens.issue, user, name="ci", granted=[], days=1) for user in people]
     entrance = Entrance(served, time)
@@ -91,7 +91,7 @@ async def test_everything_in_pages_and_then_changes_at_once(
         await entrance.until(lambda: known.user(people[0]) and known.user(people[0]).groups == (devs,))  # type: ignore[union-attr]
         opened = await ask.timed(sessions.begin, people[1], address="", agent="")
         await ask.timed(users.update, people[1], display_name="", email="", disabled=True)
-        await entrance.until(lambda: known.user(people[1]) is None and known.has_ended(opened.id))
+        await entrance.until(lambda: known.user(people[1]) is None and known.is_revoked(opened.id))
 
 
 async def test_a_token_of_an_instance_is_told_with_it_and_goes_with_what_asked_for_it(
@@ -110,12 +110,12 @@ async def test_a_token_of_an_instance_is_told_with_it_and_goes_with_what_asked_f
     assert own.expires_at == time() + 600
     assert child.expires_at == parent.expires_at
     for refused in (
-        wish(600, user=bob, asked_with=parent.id),  # somebody else's
-        wish(600, asked_with=child.id),  # one that is for an instance itself
+        wish(600, user=bob, asked_with=parent.id),  # a token of another user
+        wish(600, asked_with=child.id),  # a token that is for an instance itself
         wish(600, asked_with="t-gone"),
         wish(0),
     ):
-        with pytest.raises((Precondition, Invalid)):
+        with pytest.raises((FailedPrecondition, InvalidArgument)):
             await served.issue_instance_token(refused, CALL)
     entrance = Entrance(served, time)
     known = entrance.identities
@@ -138,47 +138,47 @@ async def test_who_comes_back_goes_on_or_takes_everything(served: Directory, ask
         pass
     bob = await ask.timed(users.create, name="bob")
     entrance.replies.clear()
-    entrance.identities.lost()
+    entrance.identities.mark_disconnected()
     async with following(entrance):
         assert not any(reply.reset for reply in entrance.replies)
         assert entrance.identities.user(bob) is not None
     await ask.timed(users.delete, ann)
-    time.pass_(directory.KEPT + 1)
-    await ask(directory.forget, before=time())
+    time.pass_(directory.CHANGES_KEPT + 1)
+    await ask(directory.delete_changes, before=time())
     entrance.replies.clear()
-    entrance.identities.lost()
+    entrance.identities.mark_disconnected()
     async with following(entrance):
         assert entrance.replies[0].reset
         assert entrance.identities.user(ann) is None
 
 
-async def test_a_session_that_ended_before_somebody_listened(served: Directory, ask: Ask, time: Time) -> None:
+async def test_a_session_that_ended_before_the_snapshot(served: Directory, ask: Ask, time: Time) -> None:
     ann = await ask.timed(users.create, name="ann")
     old, new = [await ask.timed(sessions.begin, ann, address="", agent="") for _ in range(2)]
     await ask.timed(sessions.end, ann, old.id)
-    time.pass_(directory.LATELY + 1)
+    time.pass_(directory.ENDED_SESSIONS_KEPT + 1)
     await ask.timed(sessions.end, ann, new.id)
     entrance = Entrance(served, time)
     async with following(entrance):
-        assert entrance.identities.has_ended(new.id)
-        assert not entrance.identities.has_ended(old.id)  # its tokens have expired
+        assert entrance.identities.is_revoked(new.id)
+        assert not entrance.identities.is_revoked(old.id)  # its tokens have expired
 
 
 async def test_something_is_said_though_nothing_changes(
     served: Directory, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(service, "SPEAK_EVERY", 0.05)
+    monkeypatch.setattr(service, "POLL_INTERVAL", 0.01)
+    monkeypatch.setattr(service, "KEEPALIVE_EVERY", 0.05)
     entrance = Entrance(served, time)
     async with following(entrance):
         await entrance.until(lambda: len(entrance.replies) > 5)
     assert not entrance.replies[-1].identities
 
 
-async def test_followers_are_let_go(served: Directory, time: Time) -> None:
+async def test_streams_of_followers_end(served: Directory, time: Time) -> None:
     entrance = Entrance(served, time)
     running = asyncio.create_task(entrance.follow())
-    await entrance.until(lambda: entrance.identities.freshness.trusts(delicate=True))
+    await entrance.until(lambda: entrance.identities.freshness.suffices(delicate=True))
     served.end()
     await asyncio.wait_for(running, 5)
 
@@ -195,8 +195,8 @@ async def test_a_token_is_looked_up_and_its_use_noted(served: Directory, ask: As
     future = TokenUse(id=issued.id, at=time() + 9999)
     await served.note_token_uses(NoteTokenUsesRequest(uses=[future]), CALL)
     [row] = await ask.timed(access_tokens.of_user, ann)
-    assert row.last_used_at == time()  # nobody uses it tomorrow
-    with pytest.raises(Invalid):
+    assert row.last_used_at == time()  # a use cannot be in the future
+    with pytest.raises(InvalidArgument):
         await served.note_token_uses(NoteTokenUsesRequest(uses=[future] * 1001), CALL)
 
 
@@ -208,7 +208,7 @@ async def test_events_are_taken_once_and_all_of_them_or_none(
     await trail.append(AppendRequest(events=[one]), CALL)
     await trail.append(AppendRequest(events=[one, two, two]), CALL)
     assert len(await ask(audit.find, Filter())) == 2
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidArgument):
         await trail.append(AppendRequest(events=[Event(id="three", at=time()), Event(at=time())]), CALL)
     assert len(await ask(audit.find, Filter())) == 2
     assert (await ask(audit.verify)).broken_at is None

@@ -1,20 +1,21 @@
-"""What bindings come to: folders, workspaces and instances resolved, sequences that never go back, no remains."""
+"""Effective bindings: folders and workspaces are resolved, sequences never decrease, and nothing is left over."""
 
 import pytest
 import sqlalchemy as sa
 
 from kairship.access import Role
-from kairship.ghippo import bindings, effective, folders, groups, registry, roles, users, workspaces
-from kairship.ghippo.bindings import Target
 from kairship.ghippo.database.schema import effective_bindings
-from kairship.ghippo.errors import Exists, Invalid, NotFound, Precondition
+from kairship.ghippo.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from kairship.ghippo.identity import groups, users
+from kairship.ghippo.tenancy import bindings, effective, folders, registered_instances, roles, workspaces
+from kairship.ghippo.tenancy.bindings import Target
 from kairship.resources import AccessBindingSpec
 
 from .conftest import Ask, Time
 
 
 async def granted(ask: Ask) -> set[str]:
-    """Who has which role where, as receivers are told."""
+    """The subject, role and scope of every effective binding, as receivers get them."""
     rows = await ask.rows(sa.select(effective_bindings).where(effective_bindings.c.revoked.is_(False)))
     return {described(effective.spec_of(row)) for row in rows}
 
@@ -40,7 +41,7 @@ def workspace_target(identifier: int) -> Target:
 @pytest.fixture
 async def ann(ask: Ask) -> str:
     for name in ("east", "west"):
-        await ask.timed(registry.register, name=name, uid=f"uid-{name}")
+        await ask.timed(registered_instances.register, name=name, uid=f"uid-{name}")
     return await ask.timed(users.create, name="ann")
 
 
@@ -78,14 +79,14 @@ async def test_folders_make_no_circles_and_no_towers(ask: Ask, ann: str) -> None
     top = await ask(folders.create, name="top", parent=None)
     below = await ask(folders.create, name="below", parent=top)
     for parent in (top, below):
-        with pytest.raises(Precondition, match="into itself"):
+        with pytest.raises(FailedPrecondition, match="into itself"):
             await ask.timed(folders.update, top, name="top", parent=parent)
     deepest = below
-    for _ in range(folders.DEEPEST - 2):
+    for _ in range(folders.MAX_DEPTH - 2):
         deepest = await ask(folders.create, name="x", parent=deepest)
-    with pytest.raises(Precondition, match="at most"):
+    with pytest.raises(FailedPrecondition, match="at most"):
         await ask(folders.create, name="x", parent=deepest)
-    with pytest.raises(Precondition, match="something in the folder"):
+    with pytest.raises(FailedPrecondition, match="something in the folder"):
         await ask.timed(folders.delete, top)
     with pytest.raises(NotFound):
         await ask(folders.create, name="x", parent=999)
@@ -107,9 +108,9 @@ async def test_an_instance_made_anew_has_nobodys_rights(ask: Ask, ann: str) -> N
     await ask.timed(workspaces.add, shop, instance="east", namespace="")
     await give(ask, ann, "viewer", workspace_target(shop))
     await give(ask, ann, "admin", Target(kind="Resource", id="uid-east", namespace="web"))
-    await ask.timed(registry.register, name="east", uid="uid-east")  # the same again changes nothing
+    await ask.timed(registered_instances.register, name="east", uid="uid-east")  # the same again changes nothing
     assert await granted(ask) == {f"viewer on #{shop}", "viewer on east", "admin on east/web"}
-    await ask.timed(registry.register, name="east", uid="another")
+    await ask.timed(registered_instances.register, name="east", uid="another")
     assert await granted(ask) == {f"viewer on #{shop}"}
 
 
@@ -120,14 +121,14 @@ async def test_what_is_taken_away_stays_as_a_gravestone_with_a_higher_sequence(a
     [after] = await ask.rows(sa.select(effective_bindings))
     assert (after.name, after.revoked) == (before.name, True)
     assert after.sequence > before.sequence
-    await ask(effective.forget_revoked, before=time())
+    await ask(effective.delete_revoked, before=time())
     assert len(await ask.rows(sa.select(effective_bindings))) == 1
-    await ask(effective.forget_revoked, before=time() + 60)
+    await ask(effective.delete_revoked, before=time() + 60)
     assert await ask.rows(sa.select(effective_bindings)) == []
 
 
 async def test_sequences_do_not_go_back_even_when_the_database_does(ask: Ask, ann: str, time: Time) -> None:
-    """A backup that is restored brings the counter back, but not the clock."""
+    """A restored backup resets the counter, but not the clock."""
     await give(ask, ann, "viewer", Target(kind="Resource", id="uid-east"))
     time.pass_(10)
     await give(ask, ann, "viewer", Target(kind="Resource", id="uid-west"))
@@ -161,12 +162,12 @@ async def test_a_group_stays_a_group_and_goes_with_its_rights(ask: Ask, ann: str
         ({"subject_id": "u-nobody"}, NotFound),
         ({"subject_kind": "Group"}, NotFound),
         ({"role": "no-such-role"}, NotFound),
-        ({"role": Role.PLATFORM_ADMIN.id}, Invalid),
+        ({"role": Role.PLATFORM_ADMIN.id}, InvalidArgument),
         ({"target": Target(kind="Resource", id="nowhere")}, NotFound),
         ({"target": Target(kind="Workspace", id="7")}, NotFound),
-        ({"target": Target(kind="Folder", id="1; DROP TABLE")}, Invalid),
-        ({"target": Target(kind="Workspace", id="٣")}, Invalid),
-        ({"target": Target(kind="Platform", id="x")}, Invalid),
+        ({"target": Target(kind="Folder", id="1; DROP TABLE")}, InvalidArgument),
+        ({"target": Target(kind="Workspace", id="٣")}, InvalidArgument),
+        ({"target": Target(kind="Platform", id="x")}, InvalidArgument),
     ],
 )
 async def test_bindings_that_are_refused(ask: Ask, ann: str, change: dict[str, object], error: type[Exception]) -> None:
@@ -185,14 +186,14 @@ async def test_a_workspace_holds_a_thing_alone(ask: Ask, ann: str) -> None:
     shop = await ask.timed(workspaces.create, name="shop", alias="", folder=None)
     bank = await ask.timed(workspaces.create, name="bank", alias="", folder=None)
     held = await ask.timed(workspaces.add, shop, instance="east", namespace="")
-    with pytest.raises(Exists, match="take it out"):
+    with pytest.raises(AlreadyExists, match="take it out"):
         await ask.timed(workspaces.add, bank, instance="east", namespace="")
     await ask.timed(workspaces.add, bank, instance="east", namespace="web")
     with pytest.raises(NotFound):
         await ask.timed(workspaces.remove, bank, held)
-    with pytest.raises(Precondition, match="take it out"):
+    with pytest.raises(FailedPrecondition, match="take them out"):
         await ask.timed(workspaces.delete, shop)
-    with pytest.raises(Exists, match="choose another"):
+    with pytest.raises(AlreadyExists, match="choose another"):
         await ask.timed(workspaces.create, name="shop", alias="", folder=None)
     await ask.timed(workspaces.remove, shop, held)
     await give(ask, ann, "viewer", workspace_target(shop))

@@ -1,7 +1,7 @@
-"""Random folders, workspaces, resources, bindings and roles: what receivers are told is what a simple model says.
+"""Compares effective bindings with a model over random folders, workspaces, resources, bindings and roles.
 
-The model keeps the tree as plain dictionaries and works everything out from the beginning each time. A receiver follows
-the rows by their sequence alone, as a webhook does, and must end up with the same.
+The model keeps the tree as plain dictionaries and computes everything from the beginning each time. A receiver follows
+the rows by their sequence alone, as a webhook does, and must end up with the same bindings.
 """
 
 import sqlalchemy as sa
@@ -9,10 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kairship.ghippo import bindings, effective, folders, registry, roles, users, workspaces
-from kairship.ghippo.bindings import Target
 from kairship.ghippo.database.schema import effective_bindings, metadata
 from kairship.ghippo.errors import GhippoError
+from kairship.ghippo.identity import users
+from kairship.ghippo.tenancy import bindings, effective, folders, registered_instances, roles, workspaces
+from kairship.ghippo.tenancy.bindings import Target
 from kairship.resources import AccessBindingSpec
 
 AT = 1_800_000_000
@@ -53,7 +54,7 @@ class Tree(RuleBasedStateMachine):
     @rule(name=st.sampled_from(INSTANCES), anew=st.booleans())
     def register(self, name: str, anew: bool) -> None:
         uid = self.fresh() if anew or name not in self.uids else self.uids[name]
-        registry.register(self.connection, name=name, uid=uid, at=AT)
+        registered_instances.register(self.connection, name=name, uid=uid, at=AT)
         old = self.uids.get(name)
         if old is not None and old != uid:
             self.held = {key: held for key, held in self.held.items() if held[1] != old}
@@ -94,7 +95,7 @@ class Tree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.workspaces)
     @rule(number=numbers, name=st.sampled_from(INSTANCES), namespace=st.sampled_from(["", "web"]))
-    def hold_or_let_go(self, number: int, name: str, namespace: str) -> None:
+    def add_or_remove_resource(self, number: int, name: str, namespace: str) -> None:
         found = [key for key, held in self.held.items() if held[1:] == (self.uids[name], namespace)]
         if found:
             workspaces.remove(self.connection, self.held[found[0]][0], found[0], at=AT)

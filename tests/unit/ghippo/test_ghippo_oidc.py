@@ -1,4 +1,4 @@
-"""Identity providers that lie, are confused or are down: nobody gets in by their word. (Keycloak is in tests/e2e.)"""
+"""Identity providers that lie, are confused or are down sign no user in. (Keycloak is in tests/e2e.)"""
 
 import base64
 import hashlib
@@ -11,14 +11,21 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 from support.identity_provider import KEY, Provider, serving
 
-from kairship.ghippo import identity_providers, users
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import GhippoError, Invalid, NotFound, Refused, Unauthenticated, Unavailable
-from kairship.ghippo.identity_providers import Settings
-from kairship.ghippo.oidc import Issuers, ProviderLogin, issuer
-from kairship.ghippo.oidc.identity import MOST_GROUPS, group_names
+from kairship.ghippo.errors import (
+    GhippoError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+    Unavailable,
+)
+from kairship.ghippo.identity import identity_providers, users
+from kairship.ghippo.identity.identity_providers import Settings
+from kairship.ghippo.identity.oidc import Issuers, ProviderLogin, issuer
+from kairship.ghippo.identity.oidc.claims import MAX_GROUPS, group_names
+from kairship.ghippo.identity.sign_in import Origin, SignedIn, SignIn
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.sign_in import Origin, SignedIn, SignIn
 
 from .conftest import Ask, Time
 
@@ -40,9 +47,9 @@ class Journey:
         self._time = time
 
     async def __call__(self, **claims: Any) -> SignedIn:
-        """Sign in with good claims, but for those that are given here; None leaves one out."""
-        departure = await self.login.begin("corp", BACK)
-        query = parse_qs(urlsplit(departure.url).query)
+        """Signs in with valid claims, changed by those that are given here; None leaves a claim out."""
+        authorization = await self.login.begin("corp", BACK)
+        query = parse_qs(urlsplit(authorization.url).query)
         good = {
             "iss": self._provider.url,
             "aud": "kairship",
@@ -53,7 +60,7 @@ class Journey:
             "preferred_username": "ann",
         }
         self._provider.claims = {name: value for name, value in (good | claims).items() if value is not None}
-        signed = await self.login.finish("corp", state=departure.state, code="c0de", origin=Origin("192.0.2.1"))
+        signed = await self.login.finish("corp", state=authorization.state, code="c0de", origin=Origin("192.0.2.1"))
         challenge = hashlib.sha256(self._provider.form["code_verifier"].encode()).digest()
         assert query["code_challenge"][0] == base64.urlsafe_b64encode(challenge).rstrip(b"=").decode()
         return signed
@@ -110,16 +117,16 @@ async def test_claims_that_are_not_for_us_lead_nowhere(journey: Journey, ask: As
 
 async def test_a_signature_of_somebody_else_leads_nowhere(journey: Journey, ask: Ask, provider: Provider) -> None:
     provider.key = OTHER
-    with pytest.raises(Refused):
+    with pytest.raises(PermissionDenied):
         await journey()
     provider.header = {"kid": KEY.kid}
-    with pytest.raises(Refused):
+    with pytest.raises(PermissionDenied):
         await journey()
     provider.header, provider.key = {"alg": "HS256", "kid": KEY.kid}, OctKey.import_key(SECRET)
-    with pytest.raises(Refused):
+    with pytest.raises(PermissionDenied):
         await journey()
     provider.body = b'{"id_token":"eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0."}'
-    with pytest.raises(Refused):
+    with pytest.raises(PermissionDenied):
         await journey()
     assert await nobody_came_in(ask)
 
@@ -129,14 +136,14 @@ async def test_a_new_key_is_fetched_once_and_not_for_every_forgery(
 ) -> None:
     await journey()
     assert provider.keys_fetched == 1
-    monkeypatch.setattr(issuer, "_KEYS_AGAIN_AFTER", 0.0)
+    monkeypatch.setattr(issuer, "_KEYS_REFETCH_AFTER", 0.0)
     provider.published, provider.key = [OTHER], OTHER
     await journey()
     assert provider.keys_fetched == 2
-    monkeypatch.setattr(issuer, "_KEYS_AGAIN_AFTER", 3600.0)
+    monkeypatch.setattr(issuer, "_KEYS_REFETCH_AFTER", 3600.0)
     provider.key = KEY
     for _ in range(3):
-        with pytest.raises(Refused):
+        with pytest.raises(PermissionDenied):
             await journey()
     assert provider.keys_fetched == 2
 
@@ -144,7 +151,7 @@ async def test_a_new_key_is_fetched_once_and_not_for_every_forgery(
 async def test_names_and_addresses_lead_to_nobody_who_exists(journey: Journey, ask: Ask, provider: Provider) -> None:
     local = await ask.timed(users.create, name="ann", email="ann@example.com")
     first = await journey(email="ann@example.com", email_verified=True)
-    second = await journey(sub="subject-2")  # another person who calls herself ann there
+    second = await journey(sub="subject-2")  # another user of the provider with the name ann
     again = await journey(preferred_username="renamed")
     assert len({local, first.user, second.user}) == 3
     assert again.user == first.user
@@ -163,17 +170,17 @@ async def test_a_disabled_user_stays_out(journey: Journey, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        (400, b'{"error":"invalid_grant"}', Refused),
-        (401, b"", Refused),
+        (400, b'{"error":"invalid_grant"}', PermissionDenied),
+        (401, b"", PermissionDenied),
         (302, b"", Unavailable),
         (500, b"", Unavailable),
         (200, b"", Unavailable),
         (200, b"{}", Unavailable),
         (200, b"[" * 10_000, Unavailable),
         (200, b'{"id_token":7}', Unavailable),
-        (200, b'{"id_token":"x.y.z"}', Refused),
-        (200, b'{"id_token":""}', Refused),
-        (200, b"x" * (issuer.LARGEST + 1), Unavailable),
+        (200, b'{"id_token":"x.y.z"}', PermissionDenied),
+        (200, b'{"id_token":""}', PermissionDenied),
+        (200, b"x" * (issuer.MAX_BYTES + 1), Unavailable),
     ],
 )
 async def test_what_a_provider_may_answer(
@@ -193,20 +200,20 @@ async def test_a_provider_that_is_somebody_else(
     journey: Journey, provider: Provider, description: dict[str, Any]
 ) -> None:
     provider.description = description
-    with pytest.raises((Refused, Unavailable)):
+    with pytest.raises((PermissionDenied, Unavailable)):
         await journey()
 
 
 async def test_states_and_returns(journey: Journey, ask: Ask, time: Time) -> None:
     for wrong in ("https://evil.example.com/", f"{BACK}/more", f"{BACK}?x", ""):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidArgument):
             await journey.login.begin("corp", wrong)
-    departure = await journey.login.begin("corp", BACK)
-    assert departure.state not in repr(departure)
+    authorization = await journey.login.begin("corp", BACK)
+    assert authorization.state not in repr(authorization)
     time.pass_(600)
-    with pytest.raises(Refused, match="too old"):
-        await journey.login.finish("corp", state=departure.state, code="c", origin=Origin())
-    with pytest.raises(Refused, match="not known"):
+    with pytest.raises(PermissionDenied, match="too old"):
+        await journey.login.finish("corp", state=authorization.state, code="c", origin=Origin())
+    with pytest.raises(PermissionDenied, match="not known"):
         await journey.login.finish("corp", state="\ud800", code="c", origin=Origin())
     with pytest.raises(NotFound):
         await journey.login.begin("nowhere", BACK)
@@ -224,7 +231,7 @@ async def test_a_provider_that_is_off_is_as_if_it_was_not(
 
 async def test_the_secret_does_not_follow_to_another_issuer(journey: Journey, ask: Ask, sealer: Sealer) -> None:
     settings = Settings(name="corp", issuer="https://evil.example.com", client_id="kairship", redirect_uris=(BACK,))
-    with pytest.raises(Invalid, match="client secret"):
+    with pytest.raises(InvalidArgument, match="client secret"):
         await ask(identity_providers.update, sealer, settings, "")
     row = await ask(identity_providers.get, "corp")
     assert SECRET not in str(row)
@@ -239,7 +246,7 @@ async def test_the_secret_does_not_follow_to_another_issuer(journey: Journey, as
 def test_settings_that_are_refused(change: dict[str, Any]) -> None:
     good = Settings(name="corp", issuer="https://login.example.com", client_id="k", redirect_uris=(BACK,))
     good.check()
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidArgument):
         msgspec.structs.replace(good, **change).check()
 
 
@@ -259,5 +266,5 @@ def test_groups_are_plain_names_and_none_of_kubernetes() -> None:
     assert group_names({"groups": claim}, "groups") == ["devs"]
     assert group_names({"roles": "one"}, "roles") == ["one"]
     assert group_names({"groups": {"a": 1}}, "groups") == group_names({}, "groups") == []
-    with pytest.raises(Refused):
-        group_names({"groups": [f"g{number}" for number in range(MOST_GROUPS + 1)]}, "groups")
+    with pytest.raises(PermissionDenied):
+        group_names({"groups": [f"g{number}" for number in range(MAX_GROUPS + 1)]}, "groups")

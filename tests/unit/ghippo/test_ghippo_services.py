@@ -1,4 +1,4 @@
-"""The services: every method of the protos, what replies hold, nobody giving away more than they have, bad input."""
+"""The services: every method of the protos, the contents of replies, escalation, and bad input."""
 
 import inspect
 from collections.abc import AsyncIterator, Iterator
@@ -59,23 +59,31 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
     ListWorkspacesRequest,
     RemoveWorkspaceMemberRequest,
 )
-from kairship.ghippo import bindings, registry, users
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import GhippoError, Invalid, NotFound, Precondition, Refused, Unauthenticated
-from kairship.ghippo.oidc import Issuers, ProviderLogin
-from kairship.ghippo.passwords import Passwords
+from kairship.ghippo.errors import (
+    FailedPrecondition,
+    GhippoError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+)
+from kairship.ghippo.identity import users
+from kairship.ghippo.identity.oidc import Issuers, ProviderLogin
+from kairship.ghippo.identity.passwords import Passwords
+from kairship.ghippo.identity.sign_in import SignIn
+from kairship.ghippo.process import assemble_services
 from kairship.ghippo.sealing import Sealer
-from kairship.ghippo.services import services
 from kairship.ghippo.services.directory import Directory
-from kairship.ghippo.sign_in import SignIn
+from kairship.ghippo.tenancy import bindings, registered_instances
 from kairship.rpc.calls import Call, Caller
 from kairship.wire import Method, methods, write
 
 from .conftest import Ask, Time
 
 PACKAGE = "kairship.ghippo.v1alpha1."
-ELSEWHERE = {"Rights"}  # answered where rights are decided
+ELSEWHERE = {"Rights"}  # served by the entrance
 GOOD = "correct horse battery staple"
 
 
@@ -118,7 +126,7 @@ async def ghippo(
     time: Time,
 ) -> AsyncIterator[Ghippo]:
     issuers = Issuers()
-    found = services(
+    found = assemble_services(
         database=database,
         passwords=passwords,
         sealer=sealer,
@@ -136,7 +144,7 @@ async def ghippo(
         role=Role.PLATFORM_ADMIN.id,
         target=bindings.PLATFORM,
     )
-    await ask.timed(registry.register, name="east", uid="uid-east")
+    await ask.timed(registered_instances.register, name="east", uid="uid-east")
     yield Ghippo(found, ask, root)
     await issuers.close()
 
@@ -177,7 +185,7 @@ NASTY = ("", "0", "9999999999", "nul\0nul", "' OR 1=1 --", "a" * 5000, "💥\n\r
 
 
 def nasty(message: DescMessage, text: str, depth: int = 0) -> dict[str, Any]:
-    """A request in which every text is `text`, and every number an extreme."""
+    """A request in which every string is `text`, and every number an extreme."""
     made: dict[str, Any] = {}
     for each in message.fields:
         match each.value:
@@ -251,7 +259,7 @@ async def test_a_token_cannot_make_another_or_change_the_password(ghippo: Ghippo
         ("CurrentUser.create_access_token", CreateAccessTokenRequest(name="more", days=7)),
         ("CurrentUser.change_password", ChangePasswordRequest(old_password=GOOD, new_password="another password")),
     ):
-        with pytest.raises(Precondition, match="session"):
+        with pytest.raises(FailedPrecondition, match="session"):
             await ghippo(method, request, by=with_token)
 
 
@@ -269,7 +277,7 @@ async def test_secrets_are_in_one_reply_and_no_other(ghippo: Ghippo) -> None:
 
 
 async def custom(ghippo: Ghippo, user: str, *granted: str) -> None:
-    """A role of its own for somebody, on the platform."""
+    """Binds a custom role to a user on the platform."""
     role = f"role-of-{user}"
     await ghippo("Roles.create_role", CreateRoleRequest(id=role, permissions=list(granted)))
     target = Target(kind=Target.Kind.PLATFORM)
@@ -277,7 +285,7 @@ async def custom(ghippo: Ghippo, user: str, *granted: str) -> None:
 
 
 async def test_nobody_gives_away_more_than_they_have(ghippo: Ghippo) -> None:
-    """A helper who may manage users, groups, roles and bindings becomes no administrator by any of it."""
+    """A user who may manage users, groups, roles and bindings cannot become an administrator by any of them."""
     helper = await ghippo.user("helper")
     managing = ("users", "groups", "roles", "bindings")
     await custom(ghippo, helper, *(f"ghippo.{kind}.create" for kind in managing), "kairship.pods.get")
@@ -295,7 +303,7 @@ async def test_nobody_gives_away_more_than_they_have(ghippo: Ghippo) -> None:
         ("Users.update_user", UpdateUserRequest(id=ghippo.root, disabled=True)),
     )
     for method, request in attempts:
-        with pytest.raises(Refused, match="do not have"):
+        with pytest.raises(PermissionDenied, match="do not have"):
             await ghippo(method, request, by=helper)
     await ghippo("Groups.add_group_member", AddGroupMemberRequest(id=admins.id, user=helper))  # an administrator may
 
@@ -306,7 +314,7 @@ async def test_a_token_that_is_for_less_gives_no_more_than_it_is_for(ghippo: Ghi
     await ghippo("Roles.create_role", CreateRoleRequest(id="looker", permissions=["kairship.pods.get"]))
     platform = Target(kind=Target.Kind.PLATFORM)
     more = CreateBindingRequest(subject=user_subject(ann), role="viewer", target=platform)
-    with pytest.raises(Refused, match="do not have"):
+    with pytest.raises(PermissionDenied, match="do not have"):
         await ghippo("Bindings.create_binding", more, by=for_less)
     within = CreateBindingRequest(subject=user_subject(ann), role="looker", target=platform)
     await ghippo("Bindings.create_binding", within, by=for_less)
@@ -325,7 +333,7 @@ async def test_an_admin_of_a_workspace_gives_roles_there_and_nowhere_else(ghippo
     await ghippo("Workspaces.add_workspace_member", member(shop.id, bob, "editor"), by=ann)
     await ghippo("Roles.create_role", CreateRoleRequest(id="destroyer", permissions=["kairship.instances.delete"]))
     for request in (member(shop.id, bob, "destroyer"), member(bank.id, bob, "viewer")):
-        with pytest.raises(Refused):
+        with pytest.raises(PermissionDenied):
             await ghippo("Workspaces.add_workspace_member", request, by=ann)
     elsewhere = await ghippo("Workspaces.add_workspace_member", member(bank.id, ann, "viewer"))
     with pytest.raises(NotFound):  # the identifier of a member of another workspace
@@ -368,7 +376,7 @@ async def test_bindings_are_listed_as_they_were_given(ghippo: Ghippo) -> None:
     assert (await ghippo("Bindings.list_bindings", ListBindingsRequest(subject=ann))).items == []
     for wrong in (Target(), Target(kind=Target.Kind.RESOURCE), Target(kind=Target.Kind.PLATFORM, instance="east")):
         request = CreateBindingRequest(subject=user_subject(ann), role="viewer", target=wrong)
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidArgument):
             await ghippo("Bindings.create_binding", request)
 
 

@@ -1,4 +1,4 @@
-"""Signing in: with a password, again and again, with tokens, with devices; and what guessing costs."""
+"""Sign-in with a password, a refresh token, an access token and a device; and the lockout."""
 
 import asyncio
 import functools
@@ -9,16 +9,23 @@ import pytest
 from argon2 import PasswordHasher
 
 from kairship.access.session_tokens import Claims, SessionTokenError, Verifier
-from kairship.ghippo import access_tokens, device_login, sessions, users
 from kairship.ghippo.audit import AuditLog, Filter
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import Invalid, NotFound, Precondition, Refused, TooMany, Unauthenticated
-from kairship.ghippo.first_run import create_admin, extend_token, remove_when_changed
+from kairship.ghippo.errors import (
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unauthenticated,
+)
 from kairship.ghippo.identifiers import hashed
-from kairship.ghippo.passwords import Passwords, check_policy
-from kairship.ghippo.sign_in import Origin, SignIn
-from kairship.ghippo.signing import Signer
-from kairship.process.starting import StartError
+from kairship.ghippo.identity import access_tokens, device_login, sessions, users
+from kairship.ghippo.identity.first_run import create_admin, extend_token, remove_password_file_when_changed
+from kairship.ghippo.identity.passwords import Passwords, check_policy
+from kairship.ghippo.identity.sign_in import Origin, SignIn
+from kairship.ghippo.identity.signing_keys import Signer
+from kairship.process.start_error import StartError
 
 from .conftest import Ask, Time
 
@@ -93,12 +100,12 @@ async def test_guessing_locks_the_account_and_says_for_how_long(sign_in: SignIn,
     for _ in range(5):
         with pytest.raises(Unauthenticated):
             await sign_in.with_password("ann", "wrong password here", HERE)
-    with pytest.raises(TooMany) as caught:
+    with pytest.raises(ResourceExhausted) as caught:
         await sign_in.with_password("ann", GOOD, Origin("198.51.100.7"))
     assert caught.value.retry_after == 30
     time.pass_(30)
     await sign_in.with_password("ann", GOOD, HERE)
-    for _ in range(4):  # it starts anew
+    for _ in range(4):  # the count has been reset
         with pytest.raises(Unauthenticated):
             await sign_in.with_password("ann", "wrong password here", HERE)
     await sign_in.with_password("ann", GOOD, HERE)
@@ -108,7 +115,7 @@ async def test_an_account_that_does_not_exist_is_locked_just_so(sign_in: SignIn)
     for _ in range(5):
         with pytest.raises(Unauthenticated):
             await sign_in.with_password("nobody", GOOD, HERE)
-    with pytest.raises(TooMany):
+    with pytest.raises(ResourceExhausted):
         await sign_in.with_password("nobody", GOOD, HERE)
 
 
@@ -116,7 +123,7 @@ async def test_guessing_at_many_accounts_locks_the_address(sign_in: SignIn, ann:
     for number in range(30):
         with pytest.raises(Unauthenticated):
             await sign_in.with_password(f"user{number}", "wrong password here", HERE)
-    with pytest.raises(TooMany):
+    with pytest.raises(ResourceExhausted):
         await sign_in.with_password("ann", GOOD, HERE)
     await sign_in.with_password("ann", GOOD, Origin("198.51.100.7"))
 
@@ -127,7 +134,7 @@ async def test_many_guesses_at_once_do_not_slip_through_together(sign_in: SignIn
         return_exceptions=True,
     )
     assert sum(isinstance(result, Unauthenticated) for result in results) == 5
-    assert sum(isinstance(result, TooMany) for result in results) == 10
+    assert sum(isinstance(result, ResourceExhausted) for result in results) == 10
 
 
 async def test_a_flood_of_sign_ins_is_turned_away() -> None:
@@ -136,7 +143,7 @@ async def test_a_flood_of_sign_ins_is_turned_away() -> None:
     passwords._pool.submit(gate.wait)
     waiting = [asyncio.ensure_future(passwords.hash(GOOD)) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(TooMany) as caught:
+    with pytest.raises(ResourceExhausted) as caught:
         await passwords.hash(GOOD)
     assert caught.value.retry_after
     gate.set()
@@ -148,13 +155,13 @@ async def test_a_refresh_token_that_comes_twice_ends_the_session(sign_in: SignIn
     first = await sign_in.with_password("ann", GOOD, HERE)
     second = await sign_in.with_refresh_token(first.refresh_token)
     time.pass_(5)
-    third = await sign_in.with_refresh_token(first.refresh_token)  # two tabs at the same moment
+    third = await sign_in.with_refresh_token(first.refresh_token)  # two tabs refresh at the same moment
     time.pass_(sessions.GRACE + 1)
     with pytest.raises(Unauthenticated):
         await sign_in.with_refresh_token(second.refresh_token)
     with pytest.raises(Unauthenticated):
         await sign_in.with_refresh_token(first.refresh_token)
-    with pytest.raises(Unauthenticated):  # whoever has it: the thief or the owner
+    with pytest.raises(Unauthenticated):  # neither the thief nor the owner can use it
         await sign_in.with_refresh_token(third.refresh_token)
 
 
@@ -175,10 +182,10 @@ async def test_sessions_end_by_idleness_and_at_last_anyway(sign_in: SignIn, ann:
 
 
 async def test_a_user_has_a_bounded_number_of_sessions(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
-    for _ in range(sessions.MOST + 3):
+    for _ in range(sessions.MAX_SESSIONS + 3):
         await ask.timed(sessions.begin, ann, address="", agent="a" * 999)
         time.pass_(1)
-    assert len(await ask.timed(sessions.of_user, ann)) == sessions.MOST
+    assert len(await ask.timed(sessions.of_user, ann)) == sessions.MAX_SESSIONS
 
 
 async def test_nobody_ends_the_session_of_another(ask: Ask, sign_in: SignIn, ann: str, time: Time) -> None:
@@ -196,7 +203,7 @@ async def test_changing_the_password_ends_the_other_sessions(sign_in: SignIn, an
     sid = (await claims_of(sign_in, here.token, time)).sid
     with pytest.raises(Unauthenticated, match="old password"):
         await sign_in.change_password(ann, "wrong password here", "another good password", session=sid, origin=HERE)
-    with pytest.raises(Precondition, match="choose another"):
+    with pytest.raises(FailedPrecondition, match="choose another"):
         await sign_in.change_password(ann, GOOD, GOOD, session=sid, origin=HERE)
     await sign_in.change_password(ann, GOOD, "another good password", session=sid, origin=HERE)
     assert not (await sign_in.with_refresh_token(here.refresh_token)).must_change_password
@@ -217,7 +224,7 @@ async def test_a_disabled_user_cannot_come_in_by_any_door(sign_in: SignIn, ann: 
 
 @pytest.mark.parametrize("password", ["short", "aaaaaaaaaaaaaaaa", "i am ann and sly", ""])
 def test_weak_passwords_are_refused(password: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidArgument):
         check_policy(password, name="ann")
 
 
@@ -264,7 +271,7 @@ async def test_access_tokens(ann: str, ask: Ask, time: Time) -> None:
     assert found is not None
     assert (found.user_id, found.permissions) == (ann, *granted)
     for at, noted in ((time(), time()), (time() - 60, time()), (time() + 60, time() + 60)):  # never backwards
-        await ask(access_tokens.note_uses, {issued.id: at, "t-of-nobody": at})
+        await ask(access_tokens.record_uses, {issued.id: at, "t-of-nobody": at})
         [row] = await ask.timed(access_tokens.of_user, ann)
         assert row.last_used_at == noted
     assert issued.token.encode() not in bytes(row.hash)
@@ -283,21 +290,21 @@ async def test_access_tokens_are_revoked_by_their_owner_only(ann: str, ask: Ask)
     await ask.timed(access_tokens.revoke, ann, issued.id)
     assert await ask.timed(access_tokens.find, hashed(issued.token)) is None
     for days in (0, -1, 366):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidArgument):
             await ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=days)
-    with pytest.raises(Invalid, match="no permission"):
+    with pytest.raises(InvalidArgument, match="no permission"):
         await ask.timed(access_tokens.issue, ann, name="ci", granted=["x"], days=1)
 
 
 async def test_a_device_is_let_in_by_a_person_and_once(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
     begun = await ask.timed(device_login.begin, device="laptop", address="")
     assert await sign_in.with_device(begun.device_code, HERE) is None
-    with pytest.raises(TooMany):
+    with pytest.raises(ResourceExhausted):
         await sign_in.with_device(begun.device_code, HERE)
     time.pass_(device_login.INTERVAL)
-    await ask.timed(device_login.answer, begun.user_code.lower(), user=ann, approve=True)
-    with pytest.raises(NotFound):  # answered once
-        await ask.timed(device_login.answer, begun.user_code, user=ann, approve=True)
+    await ask.timed(device_login.decide, begun.user_code.lower(), user=ann, approve=True)
+    with pytest.raises(NotFound):  # a code can be decided once
+        await ask.timed(device_login.decide, begun.user_code, user=ann, approve=True)
     signed = await sign_in.with_device(begun.device_code, HERE)
     assert signed is not None
     assert signed.user == ann
@@ -307,13 +314,13 @@ async def test_a_device_is_let_in_by_a_person_and_once(sign_in: SignIn, ann: str
 
 async def test_a_device_that_is_refused_or_too_late(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
     refused = await ask.timed(device_login.begin, device="x", address="")
-    await ask.timed(device_login.answer, refused.user_code, user=ann, approve=False)
-    with pytest.raises(Refused):
+    await ask.timed(device_login.decide, refused.user_code, user=ann, approve=False)
+    with pytest.raises(PermissionDenied):
         await sign_in.with_device(refused.device_code, HERE)
     late = await ask.timed(device_login.begin, device="x", address="")
     time.pass_(device_login.LIFETIME)
     with pytest.raises(NotFound):
-        await ask.timed(device_login.answer, late.user_code, user=ann, approve=True)
+        await ask.timed(device_login.decide, late.user_code, user=ann, approve=True)
     with pytest.raises(Unauthenticated):
         await sign_in.with_device(late.device_code, HERE)
 
@@ -326,7 +333,7 @@ async def test_the_first_password_is_shown_once_and_must_be_changed(
     token.write_text("kst_0123456789ab")
     create = functools.partial(create_admin, database, passwords, password=password, token=token, clock=time)
     assert sorted(await asyncio.gather(*(create() for _ in range(3)))) == [False, False, True]
-    removing = asyncio.create_task(remove_when_changed(database, password))
+    removing = asyncio.create_task(remove_password_file_when_changed(database, password))
     signed = await sign_in.with_password("admin", GOOD, HERE)
     assert (signed.user, signed.must_change_password) == ("admin", True)
     found = await ask.timed(access_tokens.find, hashed("kst_0123456789ab"))
@@ -355,7 +362,7 @@ async def test_the_first_token_lasts_until_it_is_revoked(
     for _ in range(3):
         time.pass_(334 * 86400)
         await extend_token(database, token, clock=time)
-        assert await ends_in() == 31  # it has enough time left
+        assert await ends_in() == 31  # enough time is left
         time.pass_(2 * 86400)
         await extend_token(database, token, clock=time)
         assert await ends_in() == 365
@@ -368,7 +375,9 @@ async def test_the_first_token_lasts_until_it_is_revoked(
     await extend_token(database, token, clock=time)
 
 
-@pytest.mark.parametrize(("content", "error"), [(None, StartError), ("short", StartError), ("admin" * 4, Invalid)])
+@pytest.mark.parametrize(
+    ("content", "error"), [(None, StartError), ("short", StartError), ("admin" * 4, InvalidArgument)]
+)
 async def test_a_first_password_that_cannot_be_one_creates_nobody(
     database: Database, passwords: Passwords, ask: Ask, tmp_path: Path, content: str | None, error: type[Exception]
 ) -> None:

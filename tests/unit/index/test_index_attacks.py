@@ -1,4 +1,4 @@
-"""What people and clusters may try: SQL in every text, forged tokens, patterns that explode, clusters that lie."""
+"""Attacks by callers and clusters: SQL in every text, forged tokens, catastrophic patterns, clusters that lie."""
 
 import asyncio
 import time
@@ -13,18 +13,19 @@ from hypothesis import given, strategies
 from support.index_objects import body, fill, keys
 from support.index_stores import Store
 from support.scripted_server import Reply, chunked, reply, scripted_server
+from support.waiting import eventually
 
 from kairship.index import (
     BadObjectError,
     BadSelectorError,
     BadTokenError,
-    Intake,
     NoSuchClusterError,
-    PageMark,
+    PagePosition,
     PageTokens,
     Position,
     Query,
-    Scope,
+    RecordBuilder,
+    VisibleScope,
     Writer,
     parse_fields,
     parse_labels,
@@ -61,8 +62,8 @@ async def test_sql_is_only_a_text_that_nothing_is_called(store: Store, text: str
     assert await keys(index, name_contains=text) == []
     assert await keys(index, owned_by=text) == []
     assert await keys(index, kinds=frozenset((text,))) == []
-    assert await keys(index, scopes=(Scope("one", kinds=frozenset((text,))),)) == []
-    assert await keys(index, scopes=(Scope("one", namespaces=frozenset((text,))),)) == []
+    assert await keys(index, scopes=(VisibleScope("one", kinds=frozenset((text,))),)) == []
+    assert await keys(index, scopes=(VisibleScope("one", namespaces=frozenset((text,))),)) == []
     assert await keys(index, fields=(FieldRequirement("metadata.name", text, equal=True),)) == []
     assert await keys(index, fields=(FieldRequirement("metadata.name", text, equal=False),)) == ["default/a"]
     assert await keys(index, after=Position(text, text, text, text)) in ([], ["default/a"])
@@ -73,7 +74,7 @@ async def test_sql_is_only_a_text_that_nothing_is_called(store: Store, text: str
 
 @pytest.mark.parametrize("text", SQL)
 async def test_sql_in_objects_is_stored_and_found_as_it_is(store: Store, text: str) -> None:
-    """No API server lets such labels in. A cluster that lies might."""
+    """No API server accepts such labels. A cluster that lies might send them."""
     writer = await store.writer("one")
     await fill(writer, kinds.PODS, body("a", uid=text, labels={text: text}, owner=text, status={"phase": text}))
     field = (FieldRequirement("status.phase", text, equal=True),)
@@ -100,10 +101,10 @@ def test_a_nul_is_in_no_query() -> None:
 
 
 def query(**changed: Any) -> Query:
-    return Query(**{"scopes": (Scope("one"),), "kinds": frozenset(("pods",)), **changed})
+    return Query(**{"scopes": (VisibleScope("one"),), "kinds": frozenset(("pods",)), **changed})
 
 
-MARK = PageMark(Position("default/a", "one", "pods", "default/a"), 5, 7)
+MARK = PagePosition(Position("default/a", "one", "pods", "default/a"), 5, 7)
 
 
 def test_a_token_is_good_for_one_question_and_caller() -> None:
@@ -112,8 +113,8 @@ def test_a_token_is_good_for_one_question_and_caller() -> None:
     assert tokens.read(token, query(limit=3, after=MARK.position), caller="me") == MARK
     others: list[tuple[Query, str]] = [
         (query(), "you"),
-        (query(scopes=(Scope("two"),)), "me"),
-        (query(scopes=(Scope("one", namespaces=frozenset(("x",))),)), "me"),
+        (query(scopes=(VisibleScope("two"),)), "me"),
+        (query(scopes=(VisibleScope("one", namespaces=frozenset(("x",))),)), "me"),
         (query(kinds=frozenset(("secrets",))), "me"),
         (query(namespace="default"), "me"),
         (query(labels=parse_labels("a=b")), "me"),
@@ -129,7 +130,7 @@ def test_a_token_is_good_for_one_question_and_caller() -> None:
 @given(name=strategies.text(max_size=20), number=strategies.integers(0, 2**62))
 def test_every_position_can_be_carried(name: str, number: int) -> None:
     tokens = PageTokens(b"k" * 32)
-    mark = PageMark(Position(name, "one", "pods", name), number, number)
+    mark = PagePosition(Position(name, "one", "pods", name), number, number)
     assert tokens.read(tokens.issue(mark, query(), caller=name), query(), caller=name) == mark
 
 
@@ -166,7 +167,7 @@ BAD_OBJECTS = {
 @pytest.mark.parametrize("what", BAD_OBJECTS)
 def test_what_is_no_object_is_refused(what: str) -> None:
     with pytest.raises(BadObjectError) as refused:
-        Intake(kinds.CONFIGMAPS).record(BAD_OBJECTS[what])
+        RecordBuilder(kinds.CONFIGMAPS).record(BAD_OBJECTS[what])
     assert len(str(refused.value)) < 500
 
 
@@ -174,12 +175,12 @@ def test_secrets_and_manifests_do_not_enter() -> None:
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "s3cret", "kept": "yes"}
     metadata = {"name": "a", "namespace": "x", "resourceVersion": "1", "annotations": applied}
     secret = {"metadata": metadata, "data": {"p": "s3cret"}, "stringData": {"p": "s3cret"}, "type": "Opaque"}
-    record = Intake(kinds.SECRETS).record(msgspec.json.encode(secret))
+    record = RecordBuilder(kinds.SECRETS).record(msgspec.json.encode(secret))
     assert b"s3cret" not in record.body
     assert msgspec.json.decode(record.body)["type"] == "Opaque"
     assert msgspec.json.decode(record.body)["metadata"]["annotations"] == {"kept": "yes"}
     work = {"metadata": metadata, "spec": {"workload": {"manifests": ["s3cret"]}}, "status": {"conditions": []}}
-    record = Intake(kinds.WORKS).record(msgspec.json.encode(work))
+    record = RecordBuilder(kinds.WORKS).record(msgspec.json.encode(work))
     assert b"s3cret" not in record.body
     assert "status" in msgspec.json.decode(record.body)
 
@@ -199,7 +200,7 @@ LARGE_ONES = 24
 
 
 async def send_large_ones(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """An empty list, then a watch of very large objects, made one by one as they are taken."""
+    """Serves an empty list, then a watch of very large objects, which are made one by one as they are read."""
     asked = await reader.readuntil(b"\r\n\r\n")
     if b"watch=" not in asked:
         writer.write(page().data)
@@ -217,7 +218,7 @@ async def send_large_ones(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 
 
 async def test_objects_of_ten_megabytes_do_not_fill_the_collector(tmp_path: Path) -> None:
-    """They come faster than they are written: no more of them are held than a few."""
+    """Large objects arrive faster than they are written, and the follower holds only a few of them."""
     writer, index = await SqliteWriter.open(tmp_path, "one"), SqliteIndex(tmp_path)
     listener = await asyncio.start_server(send_large_ones, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
@@ -225,11 +226,13 @@ async def test_objects_of_ten_megabytes_do_not_fill_the_collector(tmp_path: Path
     try:
         async with listener, Client(Connection(server=url), timeout=60) as client:
             turns = asyncio.Semaphore(1)
-            follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_turns=turns)
+            follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_slots=turns)
             running = asyncio.create_task(follower.run())
-            async with asyncio.timeout(200):
-                while await revision_of(index) < 100 + LARGE_ONES - 1:  # noqa: ASYNC110 - nobody announces it
-                    await asyncio.sleep(0.02)
+
+            async def all_written() -> bool:
+                return await revision_of(index) >= 100 + LARGE_ONES - 1
+
+            await eventually(all_written, "all objects in the index", timeout=200)
             running.cancel()
             await asyncio.wait((running,))
         _, most = tracemalloc.get_traced_memory()
@@ -268,7 +271,7 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 async def test_a_cluster_that_lies_is_not_believed(store: Store, lie: str) -> None:
-    """Its kind says what is wrong and is not live, so that its reads pass through. Another cluster's are served."""
+    """The kind has a problem and is not live, so that its reads pass through. Other clusters are served."""
     writer = await store.writer("one")
     other = await store.writer("two")
     await fill(other, kinds.CONFIGMAPS, body("b"))
@@ -278,7 +281,7 @@ async def test_a_cluster_that_lies_is_not_believed(store: Store, lie: str) -> No
 
 
 async def test_pages_without_end_come_to_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kairship.kpanda.collector.kind._MOST_PAGES", 20)
+    monkeypatch.setattr("kairship.kpanda.collector.kind_follower._MOST_PAGES", 20)
     writer = await store.writer("one")
     async with (
         scripted_server(*(page(body("a"), more="again") for _ in range(21))) as server,
@@ -298,27 +301,28 @@ async def test_a_server_that_is_not_ready_is_not_taken_for_alive(store: Store) -
         settings = CollectorSettings(heartbeat=0.01)
         collector = ClusterCollector(client, writer, writer, clock=SystemClock(), settings=settings)
         running = asyncio.create_task(collector.run())
-        async with asyncio.timeout(60):
-            while sum(request.target == "/readyz" for request in server.requests) < 5:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await eventually(
+            lambda: sum(request.target == "/readyz" for request in server.requests) >= 5, "five probes", timeout=60
+        )
         running.cancel()
         await asyncio.wait((running,))
-    assert collector.heard_at == 0
+    assert collector.heartbeat_at == 0
     after, _ = await store.index.get("one", "configmaps", "default/a")
     assert before is not None
     assert after is not None
-    assert after.heard_at == before.heard_at
+    assert after.confirmed_at == before.confirmed_at
 
 
 async def until_doubted(store: Store, client: Client, writer: Writer) -> KindFollower:
-    follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_turns=asyncio.Semaphore(1))
+    follower = KindFollower(client, kinds.CONFIGMAPS, writer, clock=SystemClock(), list_slots=asyncio.Semaphore(1))
     running = asyncio.create_task(follower.run())
     try:
-        async with asyncio.timeout(60):
-            while True:
-                if follower.problem not in {None, "not listed yet"} and await is_known_to_be_dead(store):
-                    return follower
-                await asyncio.sleep(0.01)
+
+        async def doubted() -> bool:
+            return follower.problem not in {None, "not listed yet"} and await is_known_to_be_dead(store)
+
+        await eventually(doubted, "the partition being marked as not live")
+        return follower
     finally:
         running.cancel()
         await asyncio.wait((running,))

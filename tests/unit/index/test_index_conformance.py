@@ -1,4 +1,4 @@
-"""What both databases do alike: queries, order, pages, epochs, and what a caller may not see."""
+"""What both databases do alike: queries, order, pages, epochs, and the restriction to what a caller may see."""
 
 import asyncio
 from contextlib import aclosing, suppress
@@ -11,22 +11,22 @@ from support.index_stores import Store
 from kairship.index import (
     BrokenIndexError,
     Change,
-    Intake,
     NoSuchClusterError,
     Query,
-    Scope,
+    RecordBuilder,
     Search,
     Sort,
+    VisibleScope,
+    Write,
     Writer,
-    Written,
     parse_fields,
     parse_labels,
     plan,
 )
-from kairship.index.writes import has_arrived
+from kairship.index.write_log import has_arrived
 from kairship.kube import kinds
 
-INTAKE = Intake(kinds.CONFIGMAPS)
+BUILDER = RecordBuilder(kinds.CONFIGMAPS)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def writer(store: Store) -> Writer:
     ],
 )
 async def test_label_selectors(store: Store, selector: str, expected: str) -> None:
-    """In the order of an API server: `default-2/d` comes before `default/a`, because '-' comes before '/'."""
+    """The order is that of an API server: `default-2/d` comes before `default/a`, because '-' comes before '/'."""
     found = await keys(store.index, labels=parse_labels(selector))
     assert "".join(key[-1] for key in found) == expected
 
@@ -128,11 +128,11 @@ async def test_owners_are_followed_down(store: Store) -> None:
     await fill(writer, kinds.PODS, body("app-1-a", uid="p", owner="r"), body("self", uid="s", owner="s"))
     other = await store.writer("two")
     await fill(other, kinds.PODS, body("elsewhere", uid="e", owner="r"))
-    both = (Scope("one"), Scope("two"))
+    both = (VisibleScope("one"), VisibleScope("two"))
     assert await keys(store.index, kinds=None, owned_by="d") == ["default/app-1", "default/app-1-a"]
     assert await keys(store.index, kinds=frozenset(("pods",)), owned_by="d") == ["default/app-1-a"]
     assert await keys(store.index, kinds=None, owned_by="s") == ["default/self"]
-    # Ownership does not cross clusters: what another one claims about its objects is no matter here.
+    # Ownership does not cross clusters: owner references in another cluster do not count here.
     found = await keys(store.index, scopes=both, kinds=None, owned_by="d")
     assert found == ["default/app-1", "default/app-1-a"]
 
@@ -144,15 +144,21 @@ async def test_scopes_are_part_of_every_query_and_count(store: Store) -> None:
     await fill(other, kinds.NODES, body("node", namespace=""))
     for scopes, expected in (
         ((), []),
-        ((Scope("two"),), ["default/z", "node"]),
-        ((Scope("two", kinds=frozenset(("nodes",))),), ["node"]),
-        ((Scope("two", namespaces=frozenset(("default",))),), ["default/z"]),
-        ((Scope("two", namespaces=frozenset()),), []),
-        ((Scope("two", kinds=frozenset()),), []),
-        ((Scope("nowhere"),), []),
-        ((Scope("one", namespaces=frozenset(("other",))), Scope("two")), ["default/z", "node", "other/e"]),
+        ((VisibleScope("two"),), ["default/z", "node"]),
+        ((VisibleScope("two", kinds=frozenset(("nodes",))),), ["node"]),
+        ((VisibleScope("two", namespaces=frozenset(("default",))),), ["default/z"]),
+        ((VisibleScope("two", namespaces=frozenset()),), []),
+        ((VisibleScope("two", kinds=frozenset()),), []),
+        ((VisibleScope("nowhere"),), []),
         (
-            (Scope("one", frozenset(("configmaps",)), frozenset(("other",))), Scope("one", frozenset(("nodes",)))),
+            (VisibleScope("one", namespaces=frozenset(("other",))), VisibleScope("two")),
+            ["default/z", "node", "other/e"],
+        ),
+        (
+            (
+                VisibleScope("one", frozenset(("configmaps",)), frozenset(("other",))),
+                VisibleScope("one", frozenset(("nodes",))),
+            ),
             ["other/e"],
         ),
     ):
@@ -164,11 +170,11 @@ async def test_namespaces_of_karmada_are_hidden_from_those_who_may_not_look_into
     places = ("karmada-system", "karmada-es-frankfurt", "karmada-esx", "karmada", "kube-system", "default")
     await fill(writer, kinds.CONFIGMAPS, *(body("a", namespace=place) for place in places))
     seen = ["default/a", "karmada-esx/a", "karmada/a"]
-    assert await keys(store.index, scopes=(Scope("one", reserved=False),)) == seen
-    assert await keys(store.index, scopes=(Scope("one", reserved=False),), namespace="karmada-system") == []
-    named = Scope("one", namespaces=frozenset(places), reserved=False)
+    assert await keys(store.index, scopes=(VisibleScope("one", reserved=False),)) == seen
+    assert await keys(store.index, scopes=(VisibleScope("one", reserved=False),), namespace="karmada-system") == []
+    named = VisibleScope("one", namespaces=frozenset(places), reserved=False)
     assert await keys(store.index, scopes=(named,)) == seen
-    found = await store.index.search(Search(words=("a",), scopes=(Scope("one", reserved=False),)))
+    found = await store.index.search(Search(words=("a",), scopes=(VisibleScope("one", reserved=False),)))
     assert sorted(f"{hit.position.namespace}/a" for hit in found) == seen
     assert len(await keys(store.index)) == len(places)
 
@@ -177,12 +183,12 @@ async def test_namespaces_of_karmada_are_hidden_from_those_who_may_not_look_into
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 async def test_pages_are_the_whole_in_pieces(store: Store, sort: Sort, descending: bool, limit: int) -> None:
-    """Over several clusters and kinds with equal names and times: every row once, in one order."""
+    """Pages over several clusters and kinds with equal names and times have every row once, in one order."""
     for cluster in ("one", "two"):
         writer = await store.writer(cluster)
         await fill(writer, kinds.CONFIGMAPS, body("a"), body("b"), body("a", namespace="other"))
         await fill(writer, kinds.SERVICES, body("a"), body("c"))
-    query = Query(scopes=(Scope("one"), Scope("two")), sort=sort, descending=descending)
+    query = Query(scopes=(VisibleScope("one"), VisibleScope("two")), sort=sort, descending=descending)
     whole = [row.position for row in await store.index.page(plan(query))]
     assert len(set(whole)) == 10
     ordered = sorted(whole, key=lambda position: msgspec.structs.astuple(position), reverse=descending)
@@ -196,11 +202,11 @@ async def test_pages_are_the_whole_in_pieces(store: Store, sort: Sort, descendin
 
 
 async def test_a_snapshot_stays_what_it_was(store: Store, writer: Writer) -> None:
-    """Rows and revision of one snapshot belong together, whatever is written meanwhile."""
-    everything = plan(Query(scopes=(Scope("one"),), kinds=frozenset(("configmaps",))))
+    """The rows and the revision of one snapshot belong together, whatever is written meanwhile."""
+    everything = plan(Query(scopes=(VisibleScope("one"),), kinds=frozenset(("configmaps",))))
     async with store.index.snapshot("one") as snapshot:
         before = await snapshot.partition("configmaps")
-        change = Change(INTAKE.record(body("new", revision=101)))
+        change = Change(BUILDER.record(body("new", revision=101)))
         await writer.apply(kinds.CONFIGMAPS, [change], 101)
         async with aclosing(snapshot.rows(everything)) as batches:
             rows = [row async for batch in batches for row in batch]
@@ -220,13 +226,13 @@ async def test_nothing_older_overwrites(store: Store, writer: Writer) -> None:
         return dict(msgspec.json.decode(row.body).get("data", {}))
 
     def change(revision: int, text: str, *, deleted: bool = False) -> Change:
-        return Change(INTAKE.record(body("a", revision=revision, data={"t": text})), deleted=deleted)
+        return Change(BUILDER.record(body("a", revision=revision, data={"t": text})), deleted=deleted)
 
     await writer.apply(kinds.CONFIGMAPS, [change(105, "new"), change(104, "late")], 105)
     assert await stored() == {"t": "new"}
     await writer.apply(kinds.CONFIGMAPS, [change(103, "", deleted=True)], 105)
     assert await stored() == {"t": "new"}
-    # A new epoch counts from its own beginning: what it says holds, however low its revisions.
+    # A new epoch overwrites older rows, however low its revisions are.
     await writer.begin(kinds.CONFIGMAPS)
     await writer.put(kinds.CONFIGMAPS, [change(7, "restored").record])
     await writer.end(kinds.CONFIGMAPS, 8)
@@ -239,7 +245,7 @@ async def test_an_epoch_is_live_only_from_its_end(store: Store, writer: Writer) 
         async with store.index.snapshot("one") as snapshot:
             found = await snapshot.partition("configmaps")
         assert found is not None
-        return found.epoch, found.began, found.revision, found.live
+        return found.epoch, found.first_revision, found.revision, found.live
 
     epoch, *rest = await partition()
     assert rest == [100, 100, True]
@@ -247,7 +253,7 @@ async def test_an_epoch_is_live_only_from_its_end(store: Store, writer: Writer) 
     assert await partition() == (epoch, 100, 120, True)
     await writer.apply(kinds.CONFIGMAPS, [], 110)
     assert await partition() == (epoch, 100, 120, True)
-    await writer.lose(kinds.CONFIGMAPS)
+    await writer.mark_lost(kinds.CONFIGMAPS)
     assert await partition() == (epoch, 100, 120, False)
     await writer.begin(kinds.CONFIGMAPS)
     second, *rest = await partition()
@@ -259,26 +265,26 @@ async def test_an_epoch_is_live_only_from_its_end(store: Store, writer: Writer) 
 
 
 async def test_deletions_are_remembered_by_uid(store: Store, writer: Writer) -> None:
-    async def buried(uid: str) -> bool:
+    async def is_deleted(uid: str) -> bool:
         async with store.index.snapshot("one") as snapshot:
-            return await snapshot.buried("configmaps", uid)
+            return await snapshot.is_deleted("configmaps", uid)
 
-    assert not await buried("uid-default-a")
-    record = INTAKE.record(body("a", revision=130))
+    assert not await is_deleted("uid-default-a")
+    record = BUILDER.record(body("a", revision=130))
     await writer.apply(kinds.CONFIGMAPS, [Change(record, deleted=True)], 130)
-    assert await buried("uid-default-a")
-    # Deleted and made anew, or gone, between two lists: nobody saw the deletion itself.
+    assert await is_deleted("uid-default-a")
+    # Objects that were deleted, or deleted and created anew, between two lists: no watch saw the deletion.
     await fill(writer, kinds.CONFIGMAPS, body("b", uid="another", revision=140), revision=150)
-    assert await buried("uid-default-b")
-    assert await buried("uid-default-c")
-    assert not await buried("another")
-    # A restore brings one back. That it was deleted once says nothing about its next deletion.
+    assert await is_deleted("uid-default-b")
+    assert await is_deleted("uid-default-c")
+    assert not await is_deleted("another")
+    # A restore brings an object back. Its first deletion says nothing about its next one.
     await fill(writer, kinds.CONFIGMAPS, body("a", revision=5), revision=6)
-    assert not await buried("uid-default-a")
+    assert not await is_deleted("uid-default-a")
 
 
 async def test_labels_that_change_are_found_by_the_new_ones(store: Store, writer: Writer) -> None:
-    change = Change(INTAKE.record(body("a", labels={"app": "new"}, revision=131)))
+    change = Change(BUILDER.record(body("a", labels={"app": "new"}, revision=131)))
     await writer.apply(kinds.CONFIGMAPS, [change], 131)
     assert await keys(store.index, labels=parse_labels("app=web")) == ["default/c"]
     assert await keys(store.index, labels=parse_labels("app=new")) == ["default/a"]
@@ -287,7 +293,7 @@ async def test_labels_that_change_are_found_by_the_new_ones(store: Store, writer
 
 async def test_a_kind_that_is_forgotten_leaves_nothing(store: Store, writer: Writer) -> None:
     await fill(writer, kinds.SERVICES, body("s", labels={"app": "web"}))
-    await writer.forget(kinds.CONFIGMAPS)
+    await writer.drop_kind(kinds.CONFIGMAPS)
     assert [resource.plural for resource in await writer.kinds()] == ["services"]
     assert await keys(store.index, kinds=None) == ["default/s"]
     with pytest.raises(BrokenIndexError, match="listed first"):
@@ -308,9 +314,9 @@ async def test_readers_do_not_wait_for_each_other_nor_for_the_writer(store: Stor
 
 
 async def test_writes_are_remembered_by_caller_cluster_and_kind(store: Store) -> None:
-    mine = Written("one", "configmaps", revision=7)
+    mine = Write("one", "configmaps", revision=7)
     await store.writes.note("me", mine)
-    assert [note.written for note in await store.writes.recent("me", "one", "configmaps")] == [mine]
+    assert [note.write for note in await store.writes.recent("me", "one", "configmaps")] == [mine]
     assert await store.writes.recent("you", "one", "configmaps") == []
     assert await store.writes.recent("me", "two", "configmaps") == []
     assert await store.writes.recent("me", "one", "secrets") == []
@@ -319,7 +325,7 @@ async def test_writes_are_remembered_by_caller_cluster_and_kind(store: Store) ->
 async def test_what_is_older_than_its_time_is_dropped(store: Store, writer: Writer) -> None:
     young = msgspec.json.decode(body("young", revision=140))
     young["metadata"]["creationTimestamp"] = "2023-11-14T22:13:21Z"
-    await writer.apply(kinds.CONFIGMAPS, [Change(INTAKE.record(msgspec.json.encode(young)))], 140)
+    await writer.apply(kinds.CONFIGMAPS, [Change(BUILDER.record(msgspec.json.encode(young)))], 140)
     await writer.expire(kinds.CONFIGMAPS, CREATED)
     assert len(await keys(store.index)) == 6
     await writer.expire(kinds.CONFIGMAPS, CREATED + 1)
@@ -329,36 +335,36 @@ async def test_what_is_older_than_its_time_is_dropped(store: Store, writer: Writ
 
 async def test_writes_are_noted_and_asked_for_at_once(store: Store) -> None:
     async def write_and_ask(number: int) -> None:
-        written = Written("one", "configmaps", revision=number)
+        written = Write("one", "configmaps", revision=number)
         await store.writes.note(f"caller-{number % 5}", written)
         notes = await store.writes.recent(f"caller-{number % 5}", "one", "configmaps")
-        assert written in [note.written for note in notes]
+        assert written in [note.write for note in notes]
 
     await asyncio.gather(*(write_and_ask(number) for number in range(1, 200)))
 
 
 async def test_when_a_write_has_arrived(store: Store, writer: Writer) -> None:
-    async def arrived(written: Written) -> bool:
-        (note,) = [one for one in await store.writes.recent("me", "one", "configmaps") if one.written == written]
+    async def arrived(written: Write) -> bool:
+        (note,) = [one for one in await store.writes.recent("me", "one", "configmaps") if one.write == written]
         async with store.index.snapshot("one") as snapshot:
             partition = await snapshot.partition("configmaps")
             assert partition is not None
             return await has_arrived(note, snapshot, partition)
 
     ahead, deleted, unseen, many = (
-        Written("one", "configmaps", revision=150),
-        Written("one", "configmaps", deleted_uid="uid-default-a"),
-        Written("one", "configmaps", deleted_uid="made and deleted while nobody looked"),
-        Written("one", "configmaps"),
+        Write("one", "configmaps", revision=150),
+        Write("one", "configmaps", deleted_uid="uid-default-a"),
+        Write("one", "configmaps", deleted_uid="made and deleted while nobody looked"),
+        Write("one", "configmaps"),
     )
     for written in (ahead, deleted, unseen, many):
         await store.writes.note("me", written)
         assert not await arrived(written)
-    await writer.apply(kinds.CONFIGMAPS, [Change(INTAKE.record(body("a", revision=149)), deleted=True)], 149)
+    await writer.apply(kinds.CONFIGMAPS, [Change(BUILDER.record(body("a", revision=149)), deleted=True)], 149)
     assert [await arrived(written) for written in (ahead, deleted, unseen, many)] == [False, True, False, False]
     await writer.apply(kinds.CONFIGMAPS, [], 150)
     assert [await arrived(written) for written in (ahead, deleted, unseen, many)] == [True, True, False, False]
-    # Listed since, with revisions that were turned back: what is there now is what came of all of it.
+    # A list since then shows the result of all writes, even though a restore has turned revisions back.
     await fill(writer, kinds.CONFIGMAPS, body("b", revision=5), revision=6)
     assert all([await arrived(written) for written in (ahead, deleted, unseen, many)])
 
@@ -374,12 +380,12 @@ async def test_how_much_is_stored(store: Store) -> None:
 
 
 async def test_batches_are_bounded_by_rows_and_by_bytes(store: Store) -> None:
-    """Memory holds a batch. Small objects come many at a time, and large ones few when some were met."""
+    """Memory holds a batch. A batch has many small objects, and few large ones once large objects were read."""
     writer = await store.writer("one")
     small = [body(f"a-{number:04}", data={"x": "y" * 300}) for number in range(5000)]
     large = [body(f"b-{number:04}", data={"x": "y" * 300_000}) for number in range(200)]
     await fill(writer, kinds.CONFIGMAPS, *small, *large)
-    asked = plan(Query(scopes=(Scope("one"),), kinds=frozenset(("configmaps",))))
+    asked = plan(Query(scopes=(VisibleScope("one"),), kinds=frozenset(("configmaps",))))
     async with store.index.snapshot("one") as snapshot, aclosing(snapshot.bodies(asked)) as batches:
         found = [batch async for batch in batches]
     assert [one for batch in found for one in batch] == [*small, *large]

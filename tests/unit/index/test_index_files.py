@@ -1,4 +1,4 @@
-"""The files of the SQLite index: killed, damaged, foreign, replaced under open readers."""
+"""The files of the SQLite index after a kill, after damage, of another format, and replaced under open readers."""
 
 import asyncio
 import os
@@ -10,11 +10,11 @@ import apsw
 import pytest
 from support.index_objects import body, fill, keys
 
-from kairship.index import BrokenIndexError, NoSuchClusterError, Query, Scope, plan
+from kairship.index import BrokenIndexError, NoSuchClusterError, Query, VisibleScope, plan
 from kairship.index.sqlite import SqliteIndex, SqliteWriter, clusters, remove_cluster
 from kairship.kube import kinds
 
-EVERYTHING = plan(Query(scopes=(Scope("one"),)))
+EVERYTHING = plan(Query(scopes=(VisibleScope("one"),)))
 
 
 @pytest.fixture
@@ -118,20 +118,20 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from support.index_objects import body
-from kairship.index import Change, Intake
+from kairship.index import Change, RecordBuilder
 from kairship.index.sqlite import SqliteWriter
 from kairship.kube import kinds
 
 async def main():
     writer = await SqliteWriter.open(Path(sys.argv[1]), "one")
-    intake = Intake(kinds.CONFIGMAPS)
+    builder = RecordBuilder(kinds.CONFIGMAPS)
     await writer.begin(kinds.CONFIGMAPS)
     await writer.end(kinds.CONFIGMAPS, 1)
     revision = 1
     while True:
         # Two objects in each transaction, always with the same revision.
         revision += 1
-        pair = [Change(intake.record(body(name, revision=revision, labels={"r": str(revision)}))) for name in "ab"]
+        pair = [Change(builder.record(body(name, revision=revision, labels={"r": str(revision)}))) for name in "ab"]
         await writer.apply(kinds.CONFIGMAPS, pair, revision)
         print(revision, flush=True)
 
@@ -140,22 +140,23 @@ asyncio.run(main())
 
 
 async def test_a_kill_in_the_middle_leaves_whole_transactions(tmp_path: Path, index: SqliteIndex) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+    tests = Path(__file__).parent.parent.parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tests), str(tests.parent / "src")))}
     for _ in range(3):
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", WRITER, str(tmp_path), stdout=asyncio.subprocess.PIPE, env=environment
         )
         assert process.stdout is not None
-        told = 0
-        while told < 200:
-            told = int(await asyncio.wait_for(process.stdout.readline(), 30))
+        written = 0
+        while written < 200:
+            written = int(await asyncio.wait_for(process.stdout.readline(), 30))
         process.send_signal(signal.SIGKILL)
         await process.wait()
         async with index.snapshot("one") as snapshot:
             partition = await snapshot.partition("configmaps")
             rows = [(await snapshot.get("configmaps", f"default/{name}"))[1] for name in "ab"]
         assert partition is not None
-        assert partition.revision >= told
+        assert partition.revision >= written
         expected = f'"resourceVersion":"{partition.revision}"'.encode()
         assert all(row is not None and expected in row.body for row in rows)
         check = apsw.Connection(str(files(tmp_path)[0]), flags=apsw.SQLITE_OPEN_READONLY)

@@ -1,4 +1,4 @@
-"""Histories on both databases: rings that are overwritten and outlive a restart, and the points that come of them."""
+"""The history on both databases: slots that are overwritten and outlive a restart, and the points made of them."""
 
 import pytest
 from support.index_stores import Store
@@ -71,7 +71,7 @@ def test_slots_are_put_together_to_larger_steps() -> None:
     slots = []
     for number in range(4):
         slot = Slot(NOW + 30 * number, {})
-        slot.take({Measure.NODES: float(number)})
+        slot.add({Measure.NODES: float(number)})
         slots.append(slot)
     span = Span.of(since=NOW, until=0, step=60, now=NOW + 119)
     points = timeline(slots, span, ()).series[Measure.NODES]

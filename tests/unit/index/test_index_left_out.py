@@ -1,4 +1,4 @@
-"""Namespaces that are left out, on both databases: readers are never answered from what is not whole."""
+"""Excluded namespaces, on both databases: a read is never answered from an incomplete index."""
 
 from contextlib import AsyncExitStack
 
@@ -9,28 +9,28 @@ from support.index_stores import Store
 
 from kairship.index import (
     Change,
-    Current,
-    Intake,
+    CurrentIndex,
     KubernetesReads,
     PageTokens,
     Partition,
     PassThrough,
     ReadRequest,
+    RecordBuilder,
+    Write,
     Writer,
-    Written,
 )
 from kairship.kube import kinds
 
-INTAKE = Intake(kinds.CONFIGMAPS)
+BUILDER = RecordBuilder(kinds.CONFIGMAPS)
 
 
 async def filled(store: Store, *, left_out: tuple[str, ...]) -> Writer:
     writer = await store.writer("one")
     await writer.begin(kinds.CONFIGMAPS)
-    await writer.put(kinds.CONFIGMAPS, [INTAKE.record(body("a")), INTAKE.record(body("b"))], left_out=left_out)
+    await writer.put(kinds.CONFIGMAPS, [BUILDER.record(body("a")), BUILDER.record(body("b"))], left_out=left_out)
     await writer.put(kinds.CONFIGMAPS, [])
     await writer.end(kinds.CONFIGMAPS, 100)
-    await writer.hear()
+    await writer.heartbeat()
     return writer
 
 
@@ -44,8 +44,8 @@ async def partition(store: Store) -> Partition:
 
 
 async def answered(store: Store, namespace: str | None, name: str | None = None) -> int | None:
-    """The status of the answer; None if it has to come from the cluster."""
-    reads = KubernetesReads(Current(store.index, store.writes), PageTokens(b"k" * 32))
+    """The HTTP status of the answer; None if the request passes through to the cluster."""
+    reads = KubernetesReads(CurrentIndex(store.index, store.writes), PageTokens(b"k" * 32))
     try:
         async with reads.answer(ReadRequest("one", kinds.CONFIGMAPS, {}, "me", namespace, name)) as reply:
             return reply.status
@@ -67,7 +67,7 @@ async def test_where_nothing_was_left_out_the_index_answers_for_everything(store
     writer = await filled(store, left_out=())
     assert await answered(store, None) == 200
     assert await answered(store, "hidden", "a") == 404
-    # From the revision on at which something is, and not a moment later.
+    # Reads pass through from the very revision at which the namespace has an object.
     await writer.apply(kinds.CONFIGMAPS, [], 101, left_out={"hidden"})
     found = await partition(store)
     assert (found.revision, found.left_out) == (101, frozenset({"hidden"}))
@@ -85,15 +85,15 @@ async def test_a_new_list_counts_from_its_own_beginning(store: Store) -> None:
 
 async def test_a_deletion_that_is_left_out_is_known_to_have_arrived(store: Store) -> None:
     writer = await filled(store, left_out=("hidden",))
-    mark = (await store.index.changes("one", None, limit=10)).mark
-    gone = INTAKE.record(body("x", namespace="hidden", uid="gone", revision=105))
-    await store.writes.note("me", Written("one", "configmaps", deleted_uid="gone"))
+    position = (await store.index.changes("one", None, limit=10)).position
+    gone = BUILDER.record(body("x", namespace="hidden", uid="gone", revision=105))
+    await store.writes.note("me", Write("one", "configmaps", deleted_uid="gone"))
     await writer.apply(kinds.CONFIGMAPS, [Change(gone, deleted=True)], 105, left_out={"hidden"})
     async with AsyncExitStack() as held:
-        current = Current(store.index, store.writes)
-        await current.moment(held, "one", kinds.CONFIGMAPS, caller="me", namespace="default")
-    # Nobody who follows changes hears of what was never there.
-    assert (await store.index.changes("one", mark, limit=10)).changes == []
+        current = CurrentIndex(store.index, store.writes)
+        await current.snapshot(held, "one", kinds.CONFIGMAPS, caller="me", namespace="default")
+    # The change feed has no entry for objects that were never stored.
+    assert (await store.index.changes("one", position, limit=10)).changes == []
 
 
 async def test_what_was_collected_is_dropped(store: Store) -> None:
@@ -101,20 +101,20 @@ async def test_what_was_collected_is_dropped(store: Store) -> None:
     places = ("hidden", "hidden-too", "hid", "default")
     for resource in (kinds.CONFIGMAPS, kinds.SERVICES):
         await writer.begin(resource)
-        records = [Intake(resource).record(body("a", namespace=place, labels={"in": place})) for place in places]
+        records = [RecordBuilder(resource).record(body("a", namespace=place, labels={"in": place})) for place in places]
         await writer.put(resource, records)
         await writer.end(resource, 100)
     await writer.begin(kinds.NAMESPACES)
-    await writer.put(kinds.NAMESPACES, [Intake(kinds.NAMESPACES).record(body("hidden", namespace=""))])
+    await writer.put(kinds.NAMESPACES, [RecordBuilder(kinds.NAMESPACES).record(body("hidden", namespace=""))])
     await writer.end(kinds.NAMESPACES, 100)
-    await writer.hear()
-    mark = (await store.index.changes("one", None, limit=10)).mark
+    await writer.heartbeat()
+    position = (await store.index.changes("one", None, limit=10)).position
     await writer.drop_namespaces({"hidden", "nowhere"})
     kept = ["default/a", "hid/a", "hidden-too/a"]
     assert await keys(store.index, kinds=None) == sorted([*kept, *kept, "hidden"])
     assert (await partition(store)).left_out == {"hidden"}
-    told = (await store.index.changes("one", mark, limit=10)).changes
-    assert sorted((change.kind, change.key, change.deleted) for change in told) == [
+    changes = (await store.index.changes("one", position, limit=10)).changes
+    assert sorted((change.kind, change.key, change.deleted) for change in changes) == [
         ("configmaps", "hidden/a", True),
         ("services", "hidden/a", True),
     ]
@@ -123,9 +123,9 @@ async def test_what_was_collected_is_dropped(store: Store) -> None:
 
 @pytest.mark.parametrize("size", [1, 5])
 async def test_a_list_that_can_be_gone_on_with_no_more_is_begun_again(store: Store, size: int) -> None:
-    """The cluster knows nothing of our tokens: passed on to it, they would be refused as damaged."""
+    """The cluster does not know our tokens, and would refuse them as damaged."""
     writer = await filled(store, left_out=())
-    reads = KubernetesReads(Current(store.index, store.writes), PageTokens(b"k" * 32))
+    reads = KubernetesReads(CurrentIndex(store.index, store.writes), PageTokens(b"k" * 32))
     async with reads.answer(ReadRequest("one", kinds.CONFIGMAPS, {"limit": "1"}, "me")) as reply:
         first = msgspec.json.decode(reply.whole or b"")
     await writer.apply(kinds.CONFIGMAPS, [], 101, left_out={"hidden"})
@@ -138,12 +138,12 @@ async def test_a_list_that_can_be_gone_on_with_no_more_is_begun_again(store: Sto
 async def test_a_page_is_cut_where_it_would_fill_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kairship.index.reads._LARGEST_PAGE", 1_000_000)
     writer = await store.writer("one")
-    large = [INTAKE.record(body(f"c{number}", data={"x": "y" * 400_000})) for number in range(7)]
+    large = [BUILDER.record(body(f"c{number}", data={"x": "y" * 400_000})) for number in range(7)]
     await writer.begin(kinds.CONFIGMAPS)
     await writer.put(kinds.CONFIGMAPS, large)
     await writer.end(kinds.CONFIGMAPS, 100)
-    await writer.hear()
-    reads = KubernetesReads(Current(store.index, store.writes), PageTokens(b"k" * 32))
+    await writer.heartbeat()
+    reads = KubernetesReads(CurrentIndex(store.index, store.writes), PageTokens(b"k" * 32))
     names: list[str] = []
     asked = {"limit": "500"}
     while True:

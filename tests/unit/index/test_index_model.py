@@ -1,4 +1,4 @@
-"""Random questions, answered by both databases and by a few lines of Python that are plainly right."""
+"""Random queries, answered by both databases and by a simple model in Python."""
 
 import random
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 from support.index_objects import body, fill
 from support.index_stores import Store
 
-from kairship.index import Change, Intake, Position, Query, Scope, Sort, kind_name, parse_labels, plan
+from kairship.index import Change, Position, Query, RecordBuilder, Sort, VisibleScope, kind_name, parse_labels, plan
 from kairship.kube import Resource, kinds
 
 KINDS = (kinds.CONFIGMAPS, kinds.SERVICES, kinds.DEPLOYMENTS)
@@ -105,7 +105,7 @@ def some_query(choice: random.Random, things: list[Thing], terms: list[str]) -> 
     after = Position(at.name if sort is Sort.NAME else at.key, at.cluster, at.kind, at.key)
     asked: dict[str, Any] = {
         "scopes": tuple(
-            Scope(choice.choice(["one", "two"]), some_set(choice, *names), some_set(choice, *NAMESPACES))
+            VisibleScope(choice.choice(["one", "two"]), some_set(choice, *names), some_set(choice, *NAMESPACES))
             for _ in range(choice.randint(0, 3))
         ),
         "kinds": some_set(choice, *names),
@@ -148,7 +148,7 @@ async def test_random_questions(store: Store) -> None:
 
 
 async def test_random_walks_by_one_label(store: Store) -> None:
-    """What Kubernetes clients ask most: one kind, one label, in order, page by page, also after objects changed."""
+    """The most frequent queries of Kubernetes clients: one kind, one label, in order, in pages, also after changes."""
     choice = random.Random(21)  # noqa: S311 - the same questions in every run
     things = await fill_both(store, choice)
     writer = await store.writer("one")
@@ -156,7 +156,7 @@ async def test_random_walks_by_one_label(store: Store) -> None:
         if thing.cluster == "one" and choice.random() < 0.3:
             changed = things[place] = msgspec.structs.replace(thing, labels=some_labels(choice))
             resource = next(resource for resource in KINDS if kind_name(resource) == thing.kind)
-            record = Intake(resource).record(
+            record = RecordBuilder(resource).record(
                 body(changed.name, namespace=changed.namespace, labels=changed.labels, revision=1000)
             )
             await writer.apply(resource, [Change(record)], 1000)
@@ -164,7 +164,7 @@ async def test_random_walks_by_one_label(store: Store) -> None:
         terms = [choice.choice(["app=x", "app", "tier=1", "on"])]
         at = choice.choice([one for one in things if one.cluster == "one"])
         query = Query(
-            scopes=(Scope("one"),),
+            scopes=(VisibleScope("one"),),
             kinds=frozenset((at.kind,)),
             namespace=choice.choice([None, *NAMESPACES]),
             labels=parse_labels(terms[0]),

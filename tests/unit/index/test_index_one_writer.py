@@ -1,4 +1,4 @@
-"""In PostgreSQL one process writes a cluster: the one that began last."""
+"""In PostgreSQL only one process writes a cluster: the one that began last."""
 
 import asyncio
 import time
@@ -7,12 +7,12 @@ import pytest
 from support.index_objects import body, fill, keys
 from support.postgres import new_database
 
-from kairship.index import BrokenIndexError, Change, Intake, ReplacedError, Writer
+from kairship.index import BrokenIndexError, Change, RecordBuilder, ReplacedError, Writer
 from kairship.index.postgres import PostgresStore
-from kairship.index.postgres.connecting import typed_errors
+from kairship.index.postgres.database_errors import typed_errors
 from kairship.kube import kinds
 
-RECORD = Intake(kinds.CONFIGMAPS).record(body("late", revision=900))
+RECORD = RecordBuilder(kinds.CONFIGMAPS).record(body("late", revision=900))
 
 
 async def assert_refused(writer: Writer) -> None:
@@ -22,12 +22,12 @@ async def assert_refused(writer: Writer) -> None:
         writer.put(kind, [RECORD]),
         writer.end(kind, 900),
         writer.apply(kind, [Change(RECORD)], 900),
-        writer.lose(kind),
-        writer.forget(kind),
+        writer.mark_lost(kind),
+        writer.drop_kind(kind),
         writer.expire(kind, 2**40),
         writer.drop_namespaces(["default"]),
         writer.kinds(),
-        writer.hear(),
+        writer.heartbeat(),
     ):
         with pytest.raises(ReplacedError, match="another process"):
             await call
@@ -59,7 +59,7 @@ async def test_who_writes_a_removed_cluster_brings_nothing_back(url: str) -> Non
 
 
 async def test_one_that_stops_in_a_transaction_keeps_the_next_out_for_seconds_only(url: str) -> None:
-    """As a process does that is suspended, or whose machine is gone."""
+    """Stops in the middle of a transaction, like a process that is suspended or whose machine is gone."""
     async with await PostgresStore.open(url) as one, await PostgresStore.open(url) as two:
         await fill(await one.writer("c"), kinds.CONFIGMAPS, body("a", revision=1))
         async with one._pool.acquire() as stopped:
@@ -71,4 +71,4 @@ async def test_one_that_stops_in_a_transaction_keeps_the_next_out_for_seconds_on
             assert time.monotonic() - began < 6
             with pytest.raises(BrokenIndexError), typed_errors():
                 await stopped.execute("COMMIT")
-        await writer.hear()
+        await writer.heartbeat()

@@ -1,4 +1,4 @@
-"""Search on both databases, compared with a model that looks at everything: found, ranked, counted, and in pages."""
+"""Search on both databases, compared with a model that examines every object: hits, ranks, counts and pages."""
 
 import random
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import pytest
 from support.index_objects import body, fill
 from support.index_stores import Store
 
-from kairship.index import BadSelectorError, Hit, Rank, Scope, Search, SearchPosition, kind_name, words_of
+from kairship.index import BadSelectorError, Hit, Rank, Search, SearchPosition, VisibleScope, kind_name, words_of
 from kairship.index.sqlite import search_words
 from kairship.kube import Resource, kinds
 
@@ -60,7 +60,7 @@ class Thing(NamedTuple):
     images: tuple[str, ...]
 
     def rank(self, word: str) -> Rank | None:
-        """Where a word is found first."""
+        """The best rank at which an object contains a word."""
         short = len(word) < 3
         name, kind = self.name.lower(), kind_name(self.resource)
         if self.name.startswith(word):
@@ -132,7 +132,7 @@ def _body(thing: Thing) -> bytes:
 
 
 async def all_pages(store: Store, asked: Search) -> list[Hit]:
-    """Every page to the last, a few at a time."""
+    """All hits, read in small pages."""
     found: list[Hit] = []
     after = None
     while True:
@@ -152,8 +152,11 @@ async def test_what_is_found_is_what_looking_at_everything_finds(
     store: Store, things: list[Thing], rare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_words, "RARE", rare)
-    everything = (Scope("one"), Scope("two"))
-    some = (Scope("one", namespaces=frozenset(("space-a",))), Scope("two", kinds=frozenset(("pods", "nodes"))))
+    everything = (VisibleScope("one"), VisibleScope("two"))
+    some = (
+        VisibleScope("one", namespaces=frozenset(("space-a",))),
+        VisibleScope("two", kinds=frozenset(("pods", "nodes"))),
+    )
     for text in QUESTIONS:
         for scopes, narrowed in (
             (everything, {}),
@@ -170,7 +173,12 @@ async def test_what_is_found_is_what_looking_at_everything_finds(
 
 async def test_nothing_may_be_seen_without_a_scope(store: Store, things: list[Thing]) -> None:
     assert things
-    for scopes in ((), (Scope("one", kinds=frozenset()),), (Scope("one", namespaces=frozenset()),), (Scope("none"),)):
+    for scopes in (
+        (),
+        (VisibleScope("one", kinds=frozenset()),),
+        (VisibleScope("one", namespaces=frozenset()),),
+        (VisibleScope("none"),),
+    ):
         asked = Search(words=("web",), scopes=scopes)
         assert await store.index.search(asked) == []
         assert await store.index.search_counts(asked) == {}
@@ -179,12 +187,12 @@ async def test_nothing_may_be_seen_without_a_scope(store: Store, things: list[Th
 async def test_what_is_deleted_is_not_found(store: Store) -> None:
     writer = await store.writer("one")
     await fill(writer, kinds.CONFIGMAPS, body("web-1"), body("web-2", labels={"team": "red"}))
-    asked = Search(words=("web",), scopes=(Scope("one"),))
+    asked = Search(words=("web",), scopes=(VisibleScope("one"),))
     assert len(await store.index.search(asked)) == 2
     await fill(writer, kinds.CONFIGMAPS, body("web-1", revision=5), revision=101)
     assert [hit.position.name for hit in await store.index.search(asked)] == ["web-1"]
-    assert await store.index.search(Search(words=("red",), scopes=(Scope("one"),))) == []
-    await writer.forget(kinds.CONFIGMAPS)
+    assert await store.index.search(Search(words=("red",), scopes=(VisibleScope("one"),))) == []
+    await writer.drop_kind(kinds.CONFIGMAPS)
     assert await store.index.search(asked) == []
 
 

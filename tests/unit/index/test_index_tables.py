@@ -1,11 +1,11 @@
-"""Tables as API servers print them: which form a client wants, ages, paths of columns, and the states of a pod."""
+"""Tables as API servers print them: content negotiation, ages, JSON paths of columns, and the status of a pod."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from kairship.index.accept import Format, wanted
+from kairship.index.negotiation import Format, negotiate
 from kairship.index.tables import built_in, of_definition
 from kairship.index.tables.ages import human
 from kairship.index.tables.json_path import UnknownPathError, parse
@@ -38,7 +38,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
     ],
 )
 def test_the_first_form_that_a_server_has_is_the_one(accept: str, form: Format | None) -> None:
-    assert wanted(accept) is form
+    assert negotiate(accept) is form
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The notes of recent writes in a file: what they cost a reader, and what stays of them."""
+"""The log of recent writes in a file: what it costs a reader, and which entries are kept."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import apsw
 import pytest
 
 from kairship.index.sqlite import SqliteWriteLog
-from kairship.index.writes import REMEMBERED, Written
+from kairship.index.write_log import REMEMBERED, Write
 
-MINE = Written("one", "configmaps", 7)
+MINE = Write("one", "configmaps", 7)
 
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by one with every step of SQLite's machine, on connections that are opened from now on."""
+    """Counts the steps of SQLite's virtual machine, on connections that are opened from now on."""
     counted: list[int] = []
 
     def step() -> bool:
@@ -29,19 +29,19 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 async def steps_to_read(log: SqliteWriteLog, steps: list[int]) -> int:
     steps.clear()
-    assert [note.written for note in await log.recent("me", "one", "configmaps")] == [MINE]
+    assert [note.write for note in await log.recent("me", "one", "configmaps")] == [MINE]
     return len(steps)
 
 
 async def test_what_others_write_makes_no_read_slower(tmp_path: Path, steps: list[int]) -> None:
     log, other = SqliteWriteLog(tmp_path), SqliteWriteLog(tmp_path)
     await log.note("me", MINE)
-    await steps_to_read(log, steps)  # the first one looks at the tables too
+    await steps_to_read(log, steps)  # the first query reads the schema too
     alone = await steps_to_read(log, steps)
     assert alone > 0
     for number in range(300):
-        await other.note(f"other-{number}", Written("one", "configmaps", number))
-    assert await steps_to_read(log, steps) <= alone + 2  # a step more to see that the next one is another's
+        await other.note(f"other-{number}", Write("one", "configmaps", number))
+    assert await steps_to_read(log, steps) <= alone + 2  # one more step to see that the next row is another caller's
     log.close()
     other.close()
 
@@ -51,7 +51,7 @@ async def test_notes_outlive_the_process_and_not_their_time(tmp_path: Path) -> N
     await log.note("me", MINE)
     log.close()
     soon = SqliteWriteLog(tmp_path, clock=lambda: 100.0 + REMEMBERED)
-    assert [note.written for note in await soon.recent("me", "one", "configmaps")] == [MINE]
+    assert [note.write for note in await soon.recent("me", "one", "configmaps")] == [MINE]
     soon.close()
     later = SqliteWriteLog(tmp_path, clock=lambda: 100.5 + REMEMBERED)
     assert await later.recent("me", "one", "configmaps") == []
@@ -59,7 +59,7 @@ async def test_notes_outlive_the_process_and_not_their_time(tmp_path: Path) -> N
 
 
 async def test_notes_from_before_the_machine_was_started_are_dropped(tmp_path: Path) -> None:
-    """Its clock began anew: they would not be forgotten for as long as it ran before."""
+    """After a reboot the clock begins anew, and entries from before are dropped."""
     log = SqliteWriteLog(tmp_path, clock=lambda: 100.0)
     await log.note("me", MINE)
     log.close()
@@ -69,10 +69,10 @@ async def test_notes_from_before_the_machine_was_started_are_dropped(tmp_path: P
 
 
 async def test_who_was_slow_to_note_drops_nothing_of_others(tmp_path: Path) -> None:
-    """Two processes read the clock, then wait for each other: the one that is first in time may be second to write."""
+    """Two processes read the clock and then wait for the lock: the one with the earlier time may write second."""
     slow, fast = SqliteWriteLog(tmp_path, clock=lambda: 100.0), SqliteWriteLog(tmp_path, clock=lambda: 100.001)
     await fast.note("me", MINE)
     await slow.note("you", MINE)
-    assert [note.written for note in await fast.recent("me", "one", "configmaps")] == [MINE]
+    assert [note.write for note in await fast.recent("me", "one", "configmaps")] == [MINE]
     slow.close()
     fast.close()

@@ -1,11 +1,11 @@
-"""What the `local` driver remembers: records that survive a kill, and never half an instance."""
+"""The records of the `local` driver survive a kill, and never show half an instance."""
 
 from pathlib import Path
 
 import pytest
 
 from kairship.instances.drivers.driver import DriverError
-from kairship.instances.drivers.records import Record, Records, Upgrade
+from kairship.instances.drivers.local.instance_record import Record, Records, Upgrade
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def records(tmp_path: Path) -> Records:
 def test_a_record_comes_back_as_it_was_written(records: Records) -> None:
     record = Record("uid", "name", "v1", upgrade=Upgrade("v2", "digest", abandoned=True), restoring=True)
     assert records.read("uid") is None
-    with pytest.raises(DriverError, match="no instance with UID uid"):
+    with pytest.raises(DriverError, match="no local instance with UID uid"):
         records.require("uid")
     records.write(record)
     assert records.read("uid") == record

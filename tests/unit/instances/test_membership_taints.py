@@ -1,4 +1,4 @@
-"""Our taints of a cluster beside those of others."""
+"""Our taints of a cluster are merged with those that Karmada sets."""
 
 from typing import Any
 

@@ -1,12 +1,12 @@
-"""What a failure means, how it is said, and that the series of a target go with it."""
+"""The reason for each failure, its message, and that the metrics of a target are removed with it."""
 
 import datetime as dt
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kairship.instances.pool_health import Health, Reason, TargetKind
-from kairship.instances.pool_metrics import PoolMetrics
+from kairship.instances.pool.health import Health, Reason, TargetKind
+from kairship.instances.pool.metrics import PoolMetrics
 from kairship.kube import (
     BadReply,
     CertificateExpired,
@@ -49,7 +49,7 @@ def test_a_refusal_says_what_why_and_since_when() -> None:
         message="it hangs",
         error=TimedOut("it hangs"),
     )
-    refusal = health.refusal()
+    refusal = health.not_connected()
     assert str(refusal) == "cluster 'west' is not connected: no answer since 2026-05-01 12:00:00 UTC: it hangs"
     assert (refusal.kind, refusal.name, refusal.reason) == (TargetKind.CLUSTER, "west", Reason.TIMED_OUT)
 

@@ -1,4 +1,4 @@
-"""What the pool reads: no credential stays in a store, and no kubeconfig of somebody else does more than it may."""
+"""The sources of the pool: no cache keeps a credential, and a kubeconfig of a user can do no harm."""
 
 import base64
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from support.certificates import Authority
 
-from kairship.instances.pool_sources import ClusterShape, InstanceShape, Reference, SecretShape, connection_from
+from kairship.instances.pool.sources import ClusterShape, InstanceShape, Reference, SecretShape, connection_from
 from kairship.kube import ConfigError, Connection
 
 SERVER = "https://cluster.test:6443"
@@ -54,7 +54,7 @@ def test_another_address_keeps_trust_and_identity() -> None:
 @pytest.mark.parametrize(
     ("given", "endpoint", "said"),
     [
-        (Connection(server="http://cluster.test"), None, "only https is used"),
+        (Connection(server="http://cluster.test"), None, "use an https address"),
         (Connection(server=SERVER, token="t"), "http://cluster.test", "credentials are sent over https only"),
         (Connection(server=SERVER, insecure_skip_tls_verify=True), None, "give its CA instead"),
         (Connection(server=SERVER, token_file="/var/run/token"), None, "refers to a file"),

@@ -1,4 +1,4 @@
-"""Which credentials can renew themselves, and when that is due."""
+"""Which credentials can renew themselves, and when a renewal is due."""
 
 import base64
 import datetime as dt
@@ -56,7 +56,7 @@ def test_a_renewed_credential_is_the_one_before_and_a_replaced_one_is_not() -> N
     assert edition_of(second, labels) == edition
     again = {RENEWED: renewed_label(second, labels, third)}
     assert edition_of(third, again) == edition
-    # A credential that somebody put there: what is left of the label says nothing about it.
+    # A user has replaced the credential: the label that is left is not about the new one.
     assert edition_of(third, labels) == edition_of(third, None) != edition
     assert edition_of(msgspec.structs.replace(second, server="https://192.0.2.2"), labels) != edition
     assert "two" not in labels[RENEWED]

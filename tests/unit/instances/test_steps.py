@@ -1,4 +1,4 @@
-"""The runner of steps: order, progress, and what a failure tells."""
+"""The runner of steps: order, progress, and the message of a failure."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from kairship.instances.drivers import Step, StepFailed, run_steps
 
 
 class Journal:
-    """Hears of steps, and records them among what the steps do."""
+    """Records the notifications in one list with the effects of the steps."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []

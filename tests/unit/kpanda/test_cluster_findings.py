@@ -1,22 +1,22 @@
-"""From what was seen of a cluster to conditions, phase and status."""
+"""The conditions, phase and status that follow from a probe of a cluster."""
 
 import datetime as dt
 from typing import Any
 
 import pytest
+from support.reconcile import FakeClock
 
-from kairship.instances.pool_health import Health, Reason, TargetKind
+from kairship.instances.pool.health import Health, Reason, TargetKind
 from kairship.kpanda.collector import Progress, Stage
-from kairship.kpanda.credentials.renewing import Outlook
+from kairship.kpanda.credentials.renewal import RenewalStatus
 from kairship.kpanda.status import findings
-from kairship.kpanda.status.composing import Composer
-from kairship.kpanda.status.look import Seen
+from kairship.kpanda.status.composer import Composer
+from kairship.kpanda.status.probe import ProbeResult
 from kairship.kube import ConnectFailed, Forbidden, Unauthorized
-from kairship.reconcile.testing import FakeClock
 from kairship.resources import ClusterPhase, ClusterSpec, ClusterStatus, SecretReference, find_condition
 from kairship.resources.cluster import ClusterCredentials
 from kairship.resources.cluster_conditions import ClusterCondition
-from kairship.rpc.own_kinds import SeenCluster, SeenMetadata
+from kairship.rpc.resource_cache import SeenCluster, SeenMetadata
 
 NOW = dt.datetime(2027, 1, 1, tzinfo=dt.UTC)
 CURRENT = Progress(stage=Stage.CURRENT, kinds=50)
@@ -30,8 +30,8 @@ def health(reason: Reason) -> Health:
     return Health(kind=TargetKind.CLUSTER, name="c", reachable=reachable, reason=reason, since=NOW, message="why")
 
 
-def seen(**fields: Any) -> Seen:
-    return Seen(**{"secret_version": "7", "endpoint": "https://x", "id": "id-1", **fields})
+def seen(**fields: Any) -> ProbeResult:
+    return ProbeResult(**{"secret_version": "7", "endpoint": "https://x", "id": "id-1", **fields})
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def seen(**fields: Any) -> Seen:
         (seen(id="", error=REJECTED, expires_at=NOW - dt.timedelta(days=1)), "False", "Expired"),
         (seen(id="", error=LACKING), "False", "RightsMissing"),
         (seen(id="id-2"), "False", "OtherCluster"),
-        (Seen(missing="there is none"), "False", "SecretMissing"),
-        (Seen(unusable="exec"), "False", "KubeconfigRefused"),
+        (ProbeResult(missing="there is none"), "False", "SecretMissing"),
+        (ProbeResult(unusable="exec"), "False", "KubeconfigRefused"),
         (seen(id="", error=GONE, secret_version="8"), "Unknown", "NotVerified"),
     ],
 )
-def test_credentials(found: Seen, status: str, reason: str) -> None:
+def test_credentials(found: ProbeResult, status: str, reason: str) -> None:
     before = ClusterStatus(id="id-1", credentials=VERIFIED)
     finding = findings.credentials(found, before, duplicate_of="", now=NOW)
     assert finding is not None
@@ -57,21 +57,21 @@ def test_credentials(found: Seen, status: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outlook", "reason", "told"),
+    ("renewal_status", "reason", "message"),
     [
-        (Outlook(), "Verified", "ends on 2027-01-04 00:00 UTC and is renewed before"),
-        (Outlook("it may not"), "Expiring", "ends on 2027-01-04 00:00 UTC and could not be renewed: it may not"),
+        (RenewalStatus(), "Verified", "ends on 2027-01-04 00:00 UTC and is renewed before"),
+        (RenewalStatus("it may not"), "Expiring", "ends on 2027-01-04 00:00 UTC and could not be renewed: it may not"),
         (None, "Expiring", "ends on 2027-01-04 00:00 UTC: replace it before"),
     ],
 )
 def test_the_end_of_a_credential_is_told_with_what_becomes_of_it(
-    outlook: Outlook | None, reason: str, told: str
+    renewal_status: RenewalStatus | None, reason: str, message: str
 ) -> None:
     found = seen(expires_at=NOW + dt.timedelta(days=3))
-    finding = findings.credentials(found, ClusterStatus(), duplicate_of="", outlook=outlook, now=NOW)
+    finding = findings.credentials(found, ClusterStatus(), duplicate_of="", renewal_status=renewal_status, now=NOW)
     assert finding is not None
     assert (finding.status, finding.reason) == ("True", reason)
-    assert told in finding.message
+    assert message in finding.message
 
 
 def test_what_was_verified_stays_so_while_the_cluster_cannot_be_asked() -> None:
@@ -87,7 +87,7 @@ def test_a_cluster_that_is_known_already_is_told_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "status", "told"),
+    ("reason", "status", "expected"),
     [
         (Reason.ANSWERS, "True", "Answers"),
         (Reason.CREDENTIAL_REJECTED, "True", "Answers"),
@@ -99,20 +99,22 @@ def test_a_cluster_that_is_known_already_is_told_so() -> None:
         (Reason.SECRET_MISSING, "Unknown", "ConnectFailed"),
     ],
 )
-def test_reachability(reason: Reason, status: str, told: str) -> None:
+def test_reachability(reason: Reason, status: str, expected: str) -> None:
     finding = findings.reachable(health(reason))
-    assert (finding.status, finding.reason) == (status, told)
+    assert (finding.status, finding.reason) == (status, expected)
 
 
 def composed(
-    found: Seen, reason: Reason = Reason.ANSWERS, *, before: ClusterStatus | None = None, deleting: bool = False
+    found: ProbeResult, reason: Reason = Reason.ANSWERS, *, before: ClusterStatus | None = None, deleting: bool = False
 ) -> ClusterStatus:
     cluster = SeenCluster(
         metadata=SeenMetadata(name="c", uid="u", deletion_timestamp="2027-01-01T00:00:00Z" if deleting else None),
         spec=ClusterSpec(credentials=SecretReference(name="s")),
         status=before or ClusterStatus(),
     )
-    composer = Composer(holder="me", objects=lambda _: 3, outlook=lambda _: None, clock=FakeClock(), refresh=300.0)
+    composer = Composer(
+        holder="me", objects=lambda _: 3, renewal_status=lambda _: None, clock=FakeClock(), refresh=300.0
+    )
     return composer.compose(cluster, found, health(reason), CURRENT, duplicate_of="")
 
 
@@ -120,7 +122,7 @@ def test_phases() -> None:
     well = composed(seen())
     assert well.phase is ClusterPhase.RUNNING
     assert well.id == "id-1"
-    assert composed(Seen(missing="no"), Reason.SECRET_MISSING).phase is ClusterPhase.FAILED
+    assert composed(ProbeResult(missing="no"), Reason.SECRET_MISSING).phase is ClusterPhase.FAILED
     assert composed(seen(id="", error=GONE), Reason.CONNECTING).phase is ClusterPhase.CREATING
     assert composed(seen(id="", error=GONE), Reason.TIMED_OUT, before=well).phase is ClusterPhase.UNKNOWN
     assert composed(seen(id="", error=GONE, secret_version="8"), before=well).phase is ClusterPhase.UPDATING

@@ -1,4 +1,4 @@
-"""When credentials end, and what may and may not be handed in as one."""
+"""When credentials expire, and which credentials are accepted and refused."""
 
 import base64
 import datetime as dt

@@ -1,10 +1,10 @@
-"""From the status of clusters to a moment of history."""
+"""The samples of the history that follow from the status of clusters."""
 
 import msgspec
 
 from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
 from kairship.kpanda.history import samples_of
-from kairship.rpc.own_kinds import SeenCluster, SeenMembership
+from kairship.rpc.resource_cache import SeenCluster, SeenMembership
 
 
 def cluster(name: str, phase: str = "RUNNING", **resources: dict[str, str]) -> SeenCluster:

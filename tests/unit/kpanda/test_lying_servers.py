@@ -1,4 +1,4 @@
-"""Verifying servers that are no clusters, or that lie: bounded in time and memory, and nothing they say is told."""
+"""Verification of servers that are not clusters, or that lie: bounded in time and memory, quoting nothing they say."""
 
 import datetime as dt
 import time
@@ -12,7 +12,7 @@ from support.certificates import Authority
 from support.scripted_server import Reply, chunked, reply, scripted_server
 
 from kairship.gen.kairship.kpanda.v1alpha1.credential_pb import CheckResult, CheckType, Credential, Token
-from kairship.kpanda.verification import Patience, Verified, Verifier
+from kairship.kpanda.verification import Timeouts, Verified, Verifier
 from kairship.kube import AddressRule
 
 SECRET = "internal-secret-of-somebody-else"
@@ -32,7 +32,7 @@ async def verified(*script: Reply, whole: float = 5.0) -> AsyncIterator[Verified
             addresses=AddressRule.allowing(["127.0.0.1"]),
             known_as=lambda _: None,
             now=lambda: dt.datetime.now(dt.UTC),
-            patience=Patience(whole=whole, call=2.0),
+            timeouts=Timeouts(whole=whole, call=2.0),
         )
         yield await verifier.verify(Credential(form=form))
 
@@ -71,17 +71,17 @@ async def test_what_is_no_cluster_is_refused_by_the_check_that_finds_out(script:
 
 
 async def test_a_reply_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kairship.kpanda.observation.asking._LARGEST_REPLY", 1 << 20)
+    monkeypatch.setattr("kairship.kpanda.observation.client._LARGEST_REPLY", 1 << 20)
     async with verified(chunked(*([b"x" * 65536] * 64), end=False, then="hang")) as found:
         kind, _ = failed(found)
     assert kind is CheckType.REACHABLE
 
 
 async def test_pages_that_do_not_end_take_no_longer_than_allowed() -> None:
-    """All that matters was found out by then, so the cluster is accepted; its nodes are not told."""
+    """All necessary checks were made by then, so the cluster is accepted, without the number of its nodes."""
     page = reply({"metadata": {"resourceVersion": "1", "continue": "more"}, "items": []})
     began = time.monotonic()
-    # The rights that are asked for: two of namespaces, two of nodes, two of pods, and two of everything.
+    # The rights that are reviewed: two on namespaces, two on nodes, two on pods, and two on everything.
     async with verified(VERSION, reply(KUBE_SYSTEM), *[ALLOWED] * 8, *[page] * 20_000, whole=1.5) as found:
         assert time.monotonic() - began < 30
         assert found.result.accepted, [str(check.message) for check in found.result.checks]

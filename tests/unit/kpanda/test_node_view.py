@@ -1,4 +1,4 @@
-"""Nodes as callers see them, whatever a cluster says of them; and what callers may ask to be changed."""
+"""The messages made of nodes, whatever a cluster returns, and the changes that callers may request."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import ClusterSpec
 from kairship.gen.kairship.kpanda.v1alpha1.node_pb import NodeState
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
-from kairship.kpanda.services.clusters.wishes import label_changes, refuse_own_labels, spec_fields, taint_fields
+from kairship.kpanda.services.clusters.spec_fields import label_changes, refuse_own_labels, spec_fields, taint_fields
 from kairship.kpanda.services.nodes.view import node_view
 from kairship.rpc.errors import InvalidArgument
 

@@ -1,4 +1,4 @@
-"""What is made of a cluster's nodes, pods and configuration."""
+"""What is derived from a cluster's nodes, pods and configuration."""
 
 from decimal import Decimal
 from typing import Any

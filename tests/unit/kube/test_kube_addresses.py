@@ -1,4 +1,4 @@
-"""Addresses that are not connected to, in every way to write them, and at the moment of the connection."""
+"""The client does not connect to forbidden addresses, however they are written and whenever they are resolved."""
 
 import asyncio
 import ipaddress
@@ -61,7 +61,7 @@ def test_the_operator_allows_networks() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"])
 async def test_no_connection_is_opened(host: str) -> None:
-    """However the address is written: whoever listens there sees nobody."""
+    """However the address is written, the server there sees no connection."""
     seen: list[object] = []
 
     async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,13 +1,15 @@
-"""Closing a client ends what still runs in it, however silent the server is."""
+"""Closing a client ends its running calls and streams, however silent the server is."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
+import psutil
 import pytest
 from support.certificates import Authority
 from support.scripted_server import Reply, chunked, reply, scripted_server
+from yarl import URL
 
 from kairship.kube import Client, Connection, Impersonation, errors, kinds
 
@@ -38,7 +40,7 @@ async def watch(client: Client) -> object:
 
 @dataclass
 class Hole:
-    """Takes connections and never reads from them: no handshake comes to its end, and no large request."""
+    """A server that accepts connections and never reads from them: no handshake and no large request ends."""
 
     port: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,7 +66,7 @@ async def black_hole() -> AsyncIterator[Hole]:
 
 
 async def closed_under(client: Client, call: asyncio.Task[object]) -> errors.ClientClosed:
-    """What a running call raises when its client is closed."""
+    """Returns what a running call raises when its client is closed."""
     async with asyncio.timeout(PROMPTLY):
         await client.close()
         with pytest.raises(errors.ClientClosed) as caught:
@@ -161,7 +163,7 @@ async def test_a_closed_client_takes_no_calls_and_may_be_closed_again() -> None:
 
 
 async def test_cancelling_stays_a_cancellation() -> None:
-    """Who is cancelled in the same moment has to end, not to handle an error."""
+    """A task that is cancelled in the same moment has to end, not to handle an error."""
     async with scripted_server(SILENT) as server:
         client = Client(Connection(server=server.url))
         running = asyncio.create_task(get(client))
@@ -170,3 +172,49 @@ async def test_cancelling_stays_a_cancellation() -> None:
         await client.close()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(asyncio.shield(running), PROMPTLY)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+async def test_a_stream_that_was_left_has_no_connection_once_its_client_is_closed(secure: bool) -> None:
+    """An event loop may end right after that, and the garbage collector would find an open socket."""
+    tls = CA.issue().server_context() if secure else None
+    async with scripted_server(WATCHED, tls=tls) as server:
+        async with Client(Connection(server=server.url, ca=CA.certificate if secure else None)) as client:
+            async with aclosing(client.watch(kinds.NAMESPACES)) as events:
+                await anext(events)
+            assert connections_to(server.url)
+        assert connections_to(server.url) == []
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("answer", [SILENT, BEGUN], ids=["no reply", "half a reply"])
+async def test_a_call_that_was_given_up_has_no_connection_once_its_client_is_closed(
+    answer: Reply, secure: bool
+) -> None:
+    tls = CA.issue().server_context() if secure else None
+    async with scripted_server(answer, tls=tls) as server:
+        async with Client(Connection(server=server.url, ca=CA.certificate if secure else None)) as client:
+            running = asyncio.create_task(get(client))
+            await server.asked.wait()
+            assert connections_to(server.url)
+            running.cancel()
+            await asyncio.wait([running])
+        assert connections_to(server.url) == []
+
+
+async def test_a_handshake_that_was_given_up_has_no_connection_once_its_client_is_closed() -> None:
+    async with black_hole() as hole:
+        url = f"https://127.0.0.1:{hole.port}"
+        async with Client(Connection(server=url)) as client:
+            running = asyncio.create_task(get(client))
+            await hole.reached.wait()
+            assert connections_to(url)
+            running.cancel()
+            await asyncio.wait([running])
+        assert connections_to(url) == []
+
+
+def connections_to(url: str) -> list[int]:
+    """The local ports of the connections of this process to a server."""
+    found = psutil.Process().net_connections("tcp")
+    return [each.laddr.port for each in found if each.raddr and each.raddr.port == URL(url).port]

@@ -1,10 +1,10 @@
-"""Amounts are added exactly and written as Kubernetes writes them."""
+"""Quantities are added exactly and formatted as Kubernetes does."""
 
 from decimal import Decimal
 
 import pytest
 
-from kairship.kube.quantities import add_up, amount_of, as_quantities
+from kairship.kube.quantities import add_up, as_quantities, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_what_is_written_means_the_same() -> None:
         for resource in ("cpu", "memory"):
             sums: dict[str, Decimal] = {}
             add_up(sums, {resource: text})
-            assert amount_of(as_quantities(sums)[resource]) == amount_of(text)
+            assert parse_quantity(as_quantities(sums)[resource]) == parse_quantity(text)
 
 
 def test_what_is_smaller_than_anything_is_rounded_up() -> None:

@@ -1,18 +1,18 @@
-"""What a refusal of the server stands for."""
+"""The error for each refusal of a server."""
 
 import json
 
 import pytest
 
 from kairship.kube import ApiError, Forbidden, Invalid, Unavailable
-from kairship.kube.status import refusal
+from kairship.kube.status_errors import api_error
 
 POLICY = "clusters \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: "
 
 
 def refused(code: int, reason: str, message: str) -> ApiError:
     body = json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message}).encode()
-    return refusal(status=code, body=body, headers={}, call="DELETE clusters", server="here")
+    return api_error(status=code, body=body, headers={}, call="DELETE clusters", server="here")
 
 
 UNREADY = POLICY + "failed to configure policy: failed to find resource referenced by paramKind: 'kairship.io/v1alpha1'"
@@ -30,7 +30,7 @@ ANONYMOUS = 'clusters is forbidden: User "system:anonymous" cannot list resource
     ],
 )
 def test_a_server_that_cannot_judge_yet_is_asked_again(code: int, reason: str, message: str) -> None:
-    """Seen after restarts: the kind that a policy looks at is not known yet, or whose word to take for a caller."""
+    """After a restart a server may not know a policy's paramKind yet, or which front proxy to trust."""
     error = refused(code, reason, message)
     assert isinstance(error, Unavailable)
     assert error.retryable

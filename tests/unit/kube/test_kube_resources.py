@@ -1,4 +1,4 @@
-"""Paths of objects, kinds found by discovery, manifests, and what the writing verbs send."""
+"""Paths of objects, kinds found by discovery, and what the writing verbs send."""
 
 from typing import Any
 
@@ -10,14 +10,11 @@ from support.scripted_server import reply, scripted_server
 
 from kairship.kube import (
     Client,
-    ConfigError,
     Connection,
     NotFound,
-    PatchType,
     Resource,
     UnknownKind,
     kinds,
-    load_manifests,
 )
 
 APPS = {
@@ -116,53 +113,24 @@ async def test_the_catalogue_knows_verbs_and_subresources() -> None:
     )
 
 
-def test_manifests_with_several_documents_lists_and_comments() -> None:
-    content = """
-# nothing but a comment
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: a, annotations: {day: 2024-01-02, op: =, mode: 0644}}
----
-apiVersion: v1
-kind: List
-items:
-- {apiVersion: v1, kind: Secret, metadata: {name: b}}
----
-"""
-    first, second = load_manifests(content)
-    assert first["metadata"]["annotations"] == {"day": "2024-01-02", "op": "=", "mode": 420}
-    assert (second["kind"], second["metadata"]["name"]) == ("Secret", "b")
-
-
-@pytest.mark.parametrize(
-    "content", ["kind: Secret\n", "- a\n", "secret-a: secret-b: x\n", "apiVersion: v1\nkind: ''\n"]
-)
-def test_what_is_no_manifest_is_refused_without_quoting_it(content: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_manifests(content)
-    assert "secret" not in str(caught.value)
-
-
-async def test_a_manifest_is_applied_in_order_each_where_it_belongs() -> None:
+async def test_objects_of_any_kind_are_applied_where_they_belong() -> None:
     core: dict[str, Any] = {
         "resources": [
             {"name": "namespaces", "kind": "Namespace"},
             {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},
         ]
     }
-    content = "\n---\n".join(
-        (
-            "{apiVersion: v1, kind: Namespace, metadata: {name: n}}",
-            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}}",
-            "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}",
-        )
-    )
+    objects = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}},
+    ]
     async with (
         scripted_server(reply(core), *[reply({})] * 3) as server,
         Client(Connection(server=server.url)) as client,
     ):
-        await client.apply_manifest(content, field_manager="me", namespace="home")
+        for obj in objects:
+            await client.apply_object(obj, field_manager="me", namespace="home")
         query = "?fieldManager=me&force=true"
         assert [request.target for request in server.requests[1:]] == [
             f"/api/v1/namespaces/n{query}",
@@ -207,43 +175,34 @@ async def test_an_object_without_name_or_namespace_is_refused_before_it_is_sent(
 
 
 async def test_patches_say_what_they_are() -> None:
-    async with scripted_server(*[reply({})] * 3) as server, Client(Connection(server=server.url)) as client:
+    async with scripted_server(*[reply({})] * 2) as server, Client(Connection(server=server.url)) as client:
         await client.patch(kinds.NODES, "n", {"metadata": {}})
-        await client.patch(kinds.NODES, "n", [{"op": "remove", "path": "/a"}], patch_type=PatchType.JSON)
-        await client.patch(kinds.NODES, "n", b"{}", patch_type=PatchType.STRATEGIC, field_manager="me")
-        assert [request.headers["content-type"][0].partition("+")[0] for request in server.requests] == [
-            "application/merge-patch",
-            "application/json-patch",
-            "application/strategic-merge-patch",
+        await client.patch(kinds.NODES, "n", {}, field_manager="me")
+        assert [request.headers["content-type"] for request in server.requests] == [
+            ["application/merge-patch+json"],
+            ["application/merge-patch+json"],
         ]
-        assert server.requests[2].target == "/api/v1/nodes/n?fieldManager=me"
+        assert server.requests[1].target == "/api/v1/nodes/n?fieldManager=me"
 
 
 async def test_deletion_carries_its_conditions_and_may_find_nothing() -> None:
     missing = reply({"kind": "Status", "code": 404, "reason": "NotFound"}, status=404)
     async with (
-        scripted_server(reply({}), reply({}), reply({}), missing, missing) as server,
+        scripted_server(reply({}), reply({}), missing, missing) as server,
         Client(Connection(server=server.url)) as client,
     ):
         await client.delete(kinds.NODES, "n")
-        await client.delete(kinds.NODES, "n", uid="u", resource_version="5", propagation="Foreground", grace_period=0)
-        await client.delete_collection(kinds.PODS, namespace="a", label_selector="x=y")
+        await client.delete(kinds.NODES, "n", uid="u")
         await client.delete(kinds.NODES, "n", missing_ok=True)
         with pytest.raises(NotFound):
             await client.delete(kinds.NODES, "n")
-        assert [msgspec.json.decode(request.body) for request in server.requests[:3]] == [
+        assert [msgspec.json.decode(request.body) for request in server.requests[:2]] == [
             {},
-            {
-                "propagationPolicy": "Foreground",
-                "gracePeriodSeconds": 0,
-                "preconditions": {"uid": "u", "resourceVersion": "5"},
-            },
-            {},
+            {"preconditions": {"uid": "u"}},
         ]
-        assert server.requests[2].target == "/api/v1/namespaces/a/pods?labelSelector=x%3Dy"
 
 
-async def test_pages_follow_the_continue_token_and_name_the_revision_only_once() -> None:
+async def test_pages_follow_the_continue_token() -> None:
     def page(name: str, token: str) -> object:
         return {"metadata": {"resourceVersion": "9", "continue": token}, "items": [{"metadata": {"name": name}}]}
 
@@ -251,10 +210,10 @@ async def test_pages_follow_the_continue_token_and_name_the_revision_only_once()
         scripted_server(reply(page("a", "t1")), reply(page("b", "t2")), reply(page("c", ""))) as server,
         Client(Connection(server=server.url)) as client,
     ):
-        seen = [page async for page in client.pages(kinds.NODES, limit=1, resource_version="0", field_selector="x=y")]
+        seen = [page async for page in client.pages(kinds.NODES, limit=1, field_selector="x=y")]
         assert [item["metadata"]["name"] for page in seen for item in page.items] == ["a", "b", "c"]
         assert [request.target.partition("?")[2] for request in server.requests] == [
-            "fieldSelector=x%3Dy&limit=1&resourceVersion=0",
+            "fieldSelector=x%3Dy&limit=1",
             "fieldSelector=x%3Dy&limit=1&continue=t1",
             "fieldSelector=x%3Dy&limit=1&continue=t2",
         ]

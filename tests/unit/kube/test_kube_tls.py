@@ -1,4 +1,4 @@
-"""Trust: whom the client believes, and whom it shows its certificate."""
+"""TLS: which servers the client trusts, and to which it presents its certificate."""
 
 import asyncio
 import ssl
@@ -69,7 +69,7 @@ async def test_a_client_certificate_is_shown() -> None:
 
 
 async def test_a_client_certificate_that_the_server_refuses() -> None:
-    """TLS by hand, because asyncio's server drops the alert that tells the client why."""
+    """Speaks TLS by hand, because asyncio's server drops the alert with the reason."""
     context = CA.issue().server_context(client_ca=CA.certificate)
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a call when the bytes on the wire are not what they should be."""
+"""How a call ends when the bytes on the wire are not what they should be."""
 
 import asyncio
 import datetime
@@ -235,19 +235,6 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
         await asyncio.wait_for(server.all_closed.wait(), 5)
 
 
-async def test_ready_waits_out_what_passes_and_raises_what_does_not() -> None:
-    lost = Reply(b"", "close")
-    replies = (reply(b"ok"), reply(b"[-]etcd failed", status=500), lost, lost, status(401, "Unauthorized"))
-    async with scripted_server(*replies) as server, Client(Connection(server=server.url)) as client:
-        assert await client.ready()
-        assert not await client.ready()
-        assert not await client.ready("/livez")
-        with pytest.raises(errors.Unauthorized):
-            await client.ready()
-    async with Client(Connection(server=server.url)) as client:
-        assert not await client.ready()
-
-
 async def test_a_struct_type_decodes_only_its_fields_and_raw_keeps_the_bytes() -> None:
     class Meta(msgspec.Struct):
         name: str
@@ -261,9 +248,9 @@ async def test_a_struct_type_decodes_only_its_fields_and_raw_keeps_the_bytes() -
         scripted_server(reply(NAMESPACE), reply(items), reply(empty)) as server,
         Client(Connection(server=server.url)) as client,
     ):
-        assert await client.get(kinds.NAMESPACES, "a", as_type=Named) == Named(Meta("a"))
-        page = await client.list(kinds.NAMESPACES, as_type=msgspec.Raw)
+        assert await client.typed(Named).get(kinds.NAMESPACES, "a") == Named(Meta("a"))
+        page = await client.typed(msgspec.Raw).list(kinds.NAMESPACES)
         assert [bytes(item) for item in page.items] == [b'{"metadata": {"name": "a"}, "x": [1, 2]}']
         assert (page.resource_version, page.continue_token, page.remaining) == ("9", "", None)
-        page = await client.list(kinds.NAMESPACES, as_type=msgspec.Raw)
+        page = await client.typed(msgspec.Raw).list(kinds.NAMESPACES)
         assert (page.items, page.continue_token, page.remaining) == ([], "next", 4)

@@ -21,7 +21,7 @@ def event(kind: str, rv: str, **metadata: object) -> bytes:
 async def watch_of(
     script: Reply, *, inactivity_timeout: float | None = None
 ) -> tuple[list[str], errors.KubeError | None]:
-    """The revisions that a watch tells of, and the error that it ends with."""
+    """The revisions of the events of a watch, and the error with which it ends."""
     seen: list[str] = []
     async with scripted_server(script) as server, Client(Connection(server=server.url)) as client:
         watch = client.watch(kinds.NAMESPACES, resource_version="1", inactivity_timeout=inactivity_timeout)
@@ -52,15 +52,6 @@ async def test_the_query_asks_for_what_the_caller_asked_for() -> None:
             "/api/v1/namespaces/a/pods?watch=true&resourceVersion=5&labelSelector=x+in+%281%2C2%29"
             "&allowWatchBookmarks=true&timeoutSeconds=60"
         )
-
-
-async def test_the_bookmark_that_ends_the_initial_events_says_so() -> None:
-    last = event("BOOKMARK", "9", annotations={"k8s.io/initial-events-end": "true"})
-    body = chunked(event("ADDED", "2"), event("BOOKMARK", "3"), last)
-    async with scripted_server(body) as server, Client(Connection(server=server.url)) as client:
-        seen = [one async for one in client.watch(kinds.NAMESPACES, send_initial_events=True)]
-        assert "sendInitialEvents=true&resourceVersionMatch=NotOlderThan" in server.requests[0].target
-    assert [one.ends_initial_events for one in seen] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Kubeconfigs: read, chosen from, written, refused."""
+"""Kubeconfigs are read and written, a context is selected, and unsupported ones are refused."""
 
 import base64
 from pathlib import Path
@@ -113,8 +113,8 @@ def test_a_proxy_is_refused() -> None:
         (kubeconfig(), "lost", "names cluster 'nowhere'"),
         (kubeconfig(), "stranger", "names user 'stranger'"),
         (b"clusters: []\ncontexts: null\n", None, "no current-context"),
-        (b"- a list", None, "no mapping"),
-        (b"", None, "no mapping"),
+        (b"- a list", None, "not a mapping"),
+        (b"", None, "not a mapping"),
         (b"users: [{name: me, user: {token: 7}}]", None, r"Expected `str \| null`, got `int`"),
     ],
 )
@@ -154,7 +154,7 @@ def test_written_and_read_again_it_is_the_same(tmp_path: Path) -> None:
         ({"server": "https://here:port"}, "must be an address like"),
         ({"server": "http://here", "token": "secret-token"}, "over https only"),
         ({"server": "http://here", "token_file": "/run/token"}, "over https only"),
-        ({"server": "https://here", "client_cert": PEM}, "one of them is missing"),
+        ({"server": "https://here", "client_cert": PEM}, "or its key is missing"),
         ({"server": "https://here", "ca": PEM, "insecure_skip_tls_verify": True}, "use one of them"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Memory that was freed serves the next reply, without the system's being asked for it again."""
+"""Freed memory serves the next reply without another request to the system."""
 
 import subprocess
 import sys

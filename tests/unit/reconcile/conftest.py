@@ -1,4 +1,4 @@
-"""Logs are kept instead of printed: a traceback in colour costs more than the test that provokes it."""
+"""Captures logs instead of printing them: a coloured traceback costs more than the test that provokes it."""
 
 from collections.abc import Iterator
 

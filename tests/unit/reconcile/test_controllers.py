@@ -1,12 +1,13 @@
-"""Controllers side by side: what becomes of each result and failure, and that none takes another down."""
+"""Controllers side by side: the effect of each result and failure, and that no controller takes another down."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 from prometheus_client import CollectorRegistry
+from support.reconcile import FakeClock, Journal, settle
 from support.scripted_server import chunked, reply, scripted_server
 
 from kairship.kube import Client, Connection, TooManyRequests, kinds
@@ -17,10 +18,11 @@ from kairship.reconcile import (
     Controller,
     Key,
     LeaderTerm,
+    ListWatchOptions,
     Manager,
     MetadataOnly,
     Metrics,
-    Pace,
+    Notifications,
     Reconcile,
     Reflector,
     Result,
@@ -33,14 +35,13 @@ from kairship.reconcile import (
     own_key,
 )
 from kairship.reconcile.runner import ControllerRunner
-from kairship.reconcile.testing import FakeClock, Journal, settle
 
 NOWHERE = Connection(server="http://127.0.0.1:1")
 A = Key("a")
 
 
 class Plan:
-    """A reconcile that does what it is told, call by call, and `DONE` from then on."""
+    """A reconcile that follows a script, call by call, and returns `DONE` afterwards."""
 
     def __init__(self, *outcomes: Result | Exception) -> None:
         self.calls = 0
@@ -99,6 +100,28 @@ async def test_done_means_not_again() -> None:
         await run.clock.advance(3600)
         assert plan.calls == 1
         assert run.results() == {"success": 1}
+
+
+async def test_notifications_enqueue_keys_while_the_controller_runs() -> None:
+    reconciled: list[Key] = []
+    subscribers: list[Callable[[str], None]] = []
+
+    async def reconcile(_: Context, key: Key) -> Result:
+        reconciled.append(key)
+        return DONE
+
+    def subscribe(subscriber: Callable[[str], None]) -> Callable[[], None]:
+        subscribers.append(subscriber)
+        return lambda: subscribers.remove(subscriber)
+
+    source = Notifications(subscribe, lambda name: [Key(each) for each in name.split()])
+    async with running(Controller(name="c", watches=(), sources=(source,), reconcile=reconcile)):
+        [notify] = subscribers
+        notify("a b")
+        notify("")
+        await settle()
+        assert reconciled == [Key("a"), Key("b")]
+    assert subscribers == []
 
 
 async def test_retry_after_means_then_and_is_no_failure() -> None:
@@ -197,7 +220,8 @@ async def test_as_many_at_once_as_there_are_workers_and_no_key_twice() -> None:
         await settle()
         assert run.value("controller_runtime_active_workers", controller="c") == 0
         assert max(seen_at_once) == 3
-        assert run.results()["success"] == 12  # three were at work when they were added again, six still waited
+        # Three keys were being reconciled when they were added again; six still waited.
+        assert run.results()["success"] == 12
         assert run.results()["error"] == 0
 
 
@@ -225,7 +249,7 @@ async def test_a_crashed_controller_is_restarted_with_backoff_and_seen(monkeypat
     monkeypatch.setattr(ControllerRunner, "_work", crashing)
     async with running(controller(plan, name="bad"), controller(Plan(), name="good")) as run:
         assert not run.manager.healthy()
-        assert [(problem.part, problem.message) for problem in run.manager.problems()] == [
+        assert [(problem.component, problem.message) for problem in run.manager.problems()] == [
             ("bad", "crashed: RuntimeError('bug outside of any reconcile')")
         ]
         run.manager.add("good", A)
@@ -267,7 +291,7 @@ async def test_stopping_lets_work_end_and_begins_none() -> None:
 
 
 async def test_without_a_term_there_is_no_time_to_end() -> None:
-    """Who has lost the lease stops at once."""
+    """A controller stops at once when its process has lost the lease."""
     clock, cancelled = FakeClock(), asyncio.Event()
     term = LeaderTerm(scope="s", number=1, until=clock.now() + 5, clock=clock)
 
@@ -320,7 +344,7 @@ def test_two_controllers_of_one_name_are_refused() -> None:
 
 
 class NotedClock(FakeClock):
-    """Tells when somebody begins to wait."""
+    """A clock that records for how long tasks sleep."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -345,7 +369,7 @@ async def test_no_reconcile_before_the_caches_are_filled() -> None:
             Selection(kinds.NAMESPACES, MetadataOnly),
             clock=clock,
             metrics=Metrics(),
-            pace=Pace(page_size=1),
+            options=ListWatchOptions(page_size=1),
         )
 
         async def reconcile(context: Context, key: Key) -> Result:
@@ -358,7 +382,7 @@ async def test_no_reconcile_before_the_caches_are_filled() -> None:
         task = asyncio.create_task(manager.run())
         await clock.sleeps.until(bool)
         assert not manager.healthy()
-        assert {problem.part for problem in manager.problems()} == {"one", "two", "namespaces"}
+        assert {problem.component for problem in manager.problems()} == {"one", "two", "namespaces"}
         await clock.advance(1)
         await seen.until(lambda entries: len(entries) == 2)
         assert seen.entries == [("a", 2), ("b", 2)]

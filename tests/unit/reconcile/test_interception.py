@@ -4,17 +4,17 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from support.reconcile import FakeClock, Fault, Faults
 from support.scripted_server import Reply, chunked, reply, scripted_server
 
 from kairship.kube import Connection, Disconnected, Impersonation, Unavailable, kinds
 from kairship.reconcile import FencedBy, InterceptedClient, Interceptor, LeaderTerm, TermEnded
-from kairship.reconcile.testing import FakeClock, Fault, Faults
 
 OK = reply({"metadata": {"name": "a"}})
 
 
 async def calls_that_arrive(*interceptors: Interceptor, script: tuple[Reply, ...] = (OK, OK)) -> list[str]:
-    """What a server sees of one change and one read, whatever becomes of them."""
+    """The requests that a server gets for one change and one read, whatever their outcome."""
     async with scripted_server(*script) as server:
         connection = Connection(server=server.url)
         async with InterceptedClient(connection, interceptors=interceptors, timeout=5) as client:
@@ -55,7 +55,7 @@ async def test_a_change_without_reply_is_given_up_when_the_term_ends() -> None:
 
 
 async def test_a_change_goes_on_when_the_term_is_prolonged_meanwhile() -> None:
-    """Its key would be lost: a reconcile whose term has ended is not tried again."""
+    """Otherwise its key would be lost: a reconcile whose term has ended is not retried."""
     clock = FakeClock()
     term = term_of(clock, seconds=0.05)
     async with (

@@ -1,16 +1,16 @@
-"""The rules of the election: no two lead at once, whatever is late, lost or stopped, and somebody leads in the end."""
+"""The rules of leader election: never two leaders, whatever is late, lost or suspended, and one leader in the end."""
 
 import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.reconcile import FakeClock
 
-from kairship.reconcile import LeaderTerm, TermEnded, Timing
-from kairship.reconcile.lease import Candidacy, LeaseRecord
-from kairship.reconcile.testing import FakeClock
+from kairship.reconcile import LeaderTerm, LeaseTiming, TermEnded
+from kairship.reconcile.leaderelection.lease import Candidacy, LeaseRecord
 
-TIMING = Timing()
+TIMING = LeaseTiming()
 
 
 def test_the_record_is_written_as_client_go_writes_it() -> None:
@@ -39,7 +39,7 @@ def test_a_free_lease_is_claimed_at_once_and_a_held_one_after_its_duration() -> 
     assert candidate.consider(None) is not None
     assert candidate.consider(held) is None
     clock.pass_time(19.9)
-    assert candidate.consider(held) is None  # the holder's promise counts, not our own duration
+    assert candidate.consider(held) is None  # the duration of the record counts, not our own
     clock.pass_time(0.2)
     assert candidate.consider(held) is not None
     assert candidate.consider(held.renewed(at=clock.wall())) is None
@@ -67,7 +67,7 @@ def test_a_lease_deleted_under_its_holder_counts_as_last_seen() -> None:
 
 def test_timing_that_could_lead_to_two_leaders_is_refused() -> None:
     with pytest.raises(ValueError, match="deadline"):
-        Timing(duration=5, renew_deadline=5)
+        LeaseTiming(duration=5, renew_deadline=5)
 
 
 def test_a_term_that_is_over_stays_over() -> None:
@@ -88,7 +88,7 @@ def test_a_term_that_is_over_stays_over() -> None:
 
 
 class Register:
-    """A value that is replaced only by those who know its version."""
+    """A value that can be replaced only by a write that names its version."""
 
     def __init__(self) -> None:
         self.record: LeaseRecord | None = None
@@ -109,7 +109,7 @@ class Process:
         self.term: LeaderTerm | None = None
         self.held: tuple[int, LeaseRecord] | None = None
         self.writing: tuple[float, int, LeaseRecord] | None = None
-        """Asked at, version to replace, record."""
+        """When the request was made, the version to replace, and the record."""
 
 
 PROCESSES = st.integers(0, 2)
@@ -141,7 +141,7 @@ class ElectionMachine(RuleBasedStateMachine):
 
     @rule(number=PROCESSES, reply_arrives=st.booleans())
     def write_arrives(self, number: int, reply_arrives: bool) -> None:
-        """However much later than it was sent."""
+        """Delivers a write, however much later than it was sent."""
         process = self.processes[number]
         if process.writing is None:
             return
@@ -163,7 +163,7 @@ class ElectionMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 0.5, 2.0, 4.9, 5.0, 7.9, 8.0, 12.0]))
     def time_passes(self, seconds: float) -> None:
-        """For all; who does nothing meanwhile was stopped."""
+        """Time passes for all candidates; one that does nothing meanwhile was suspended."""
         self.clock.pass_time(seconds)
 
     @rule(number=PROCESSES)
@@ -191,7 +191,7 @@ class ElectionMachine(RuleBasedStateMachine):
         assert not leading or leading[0] == max(term.number for term in terms)
 
     def teardown(self) -> None:
-        """After any history: whoever is left leads once the lease has run out."""
+        """After any history, a remaining candidate leads once the lease has expired."""
         last = Process("last", self.clock)
         last.candidacy.consider(self.register.record)
         self.clock.pass_time(TIMING.duration + 0.1)

@@ -1,4 +1,4 @@
-"""The work queue: each key once, each group in its turn, failures later and later, and what it counts."""
+"""The work queue: each key once, groups in turn, failures with backoff, and its metrics."""
 
 import asyncio
 
@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from prometheus_client import CollectorRegistry
+from support.reconcile import FakeClock, settle
 
 from kairship.reconcile import Backoff, Key, Metrics, RetryPolicy, WorkQueue
-from kairship.reconcile.testing import FakeClock, settle
 
 # Pauses are jittered by a fifth; tests leave room for that.
 SLOW = RetryPolicy(backoff=Backoff(1.0, 60.0))
@@ -20,7 +20,7 @@ def queue_of(clock: FakeClock, *, policy: RetryPolicy = SLOW, registry: Collecto
 
 
 def taken(queue: WorkQueue) -> list[Key]:
-    """Everything that a worker could have now, one after the other."""
+    """All keys that a worker could get now, in their order."""
     keys = []
     while (key := queue.take()) is not None:
         keys.append(key)
@@ -209,7 +209,7 @@ KEYS = st.builds(Key, st.sampled_from(["a", "b", "c"]), group=st.sampled_from(["
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Against a model that knows only what is wanted: which keys must come, and when at the earliest and latest."""
+    """The queue agrees with a model of which keys must come, and when at the earliest and at the latest."""
 
     def __init__(self) -> None:
         super().__init__()

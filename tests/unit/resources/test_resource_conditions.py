@@ -1,4 +1,4 @@
-"""Conditions: the transition time tells when the status changed, and the documented reasons are all there are."""
+"""Conditions: the transition time changes with the status, and only documented reasons are possible."""
 
 import datetime as dt
 
@@ -24,7 +24,7 @@ from kairship.resources import (
     written_by,
 )
 from kairship.resources.cluster_conditions import ClusterReason
-from kairship.resources.documented import Documented
+from kairship.resources.schema.documented_enum import DocumentedEnum
 
 NOON = dt.datetime(2025, 6, 1, 12, 0, 0, tzinfo=dt.UTC)
 STATUSES: list[ConditionStatus] = ["True", "False", "Unknown"]
@@ -95,7 +95,7 @@ def test_last_write_of_each_type_stands_and_the_others_are_untouched(sequence: l
         assert found is not None
         assert (found.status, found.message) == (status, message)
         assert is_true(conditions, kind) == (status == "True")
-        # To write the same again is to write nothing.
+        # Setting the same condition again changes nothing.
         assert put(conditions, kind, status, choice, message) == conditions
 
 
@@ -125,7 +125,7 @@ def test_every_writer_has_its_own_part_of_the_list() -> None:
         access_binding.AccessBindingReason,
     ],
 )
-def test_no_reason_is_documented_that_no_condition_has(reasons: type[Documented]) -> None:
+def test_no_reason_is_documented_that_no_condition_has(reasons: type[DocumentedEnum]) -> None:
     used = {reason for definition in DEFINITIONS for kind in definition.conditions for reason in kind.reasons}
     assert set(reasons) <= used
 

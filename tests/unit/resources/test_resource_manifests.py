@@ -1,4 +1,4 @@
-"""The files in `deploy/crds`: up to date, and consistent with themselves."""
+"""The files in `deploy/crds` are up to date and consistent."""
 
 import re
 from pathlib import Path
@@ -9,8 +9,8 @@ import yaml
 
 from kairship.resources import DEFINITIONS, Definition, admission_policies, crds
 from kairship.resources.__main__ import main
-from kairship.resources.manifests import files
-from kairship.resources.schema import Schema, structural_schema
+from kairship.resources.install.manifests import files
+from kairship.resources.schema.structural import Schema, structural_schema
 
 COMMITTED = Path(__file__).parents[3] / "deploy" / "crds"
 
@@ -18,7 +18,7 @@ by_kind = pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definiti
 
 
 def test_committed_files_are_up_to_date() -> None:
-    """If this fails: make gen."""
+    """If this fails, run `make gen`."""
     assert {path.name: path.read_text(encoding="utf-8") for path in COMMITTED.iterdir()} == files()
 
 
@@ -33,7 +33,7 @@ def test_files_hold_the_manifests_in_an_order_that_can_be_applied() -> None:
         if name.endswith(".yaml"):
             written += yaml.safe_load_all(content)
     is_crd = [manifest["kind"] == "CustomResourceDefinition" for manifest in written]
-    assert is_crd == sorted(is_crd, reverse=True)  # policies have kinds of ours as parameters
+    assert is_crd == sorted(is_crd, reverse=True)  # the parameters of policies are of our kinds
     by_name = [(manifest["kind"], manifest["metadata"]["name"], manifest) for manifest in written]
     expected = [(m["kind"], m["metadata"]["name"], m) for m in (*crds(), *admission_policies())]
     assert sorted(by_name, key=lambda each: each[:2]) == sorted(expected, key=lambda each: each[:2])
@@ -59,7 +59,7 @@ def test_columns_show_fields_that_exist(definition: Definition) -> None:
             assert condition[1] in set(definition.conditions), column.name
         elif column.path != ".metadata.creationTimestamp":
             found = lookup(schema, column.path)
-            # A date is shown as an age; of one that is to come, kubectl says <invalid>.
+            # kubectl shows a date as an age, and a future date as <invalid>.
             past = found.get("format") == "date-time" and not column.path.endswith("expiresAt")
             assert column.type == ("date" if past else found["type"]), column.name
 

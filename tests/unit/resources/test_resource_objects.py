@@ -1,4 +1,4 @@
-"""Objects on the wire: what is sent, what is left out, and what is understood."""
+"""Objects in JSON: which fields are sent, left out and accepted."""
 
 import datetime as dt
 from typing import Any
@@ -18,7 +18,6 @@ from kairship.resources import (
     ObjectMeta,
     OnRemove,
     ReadyCount,
-    status_patch,
     virtual_cluster_name,
 )
 from kairship.resources.instance_status import ClusterCount, Summary, Totals, Upgrade
@@ -88,20 +87,6 @@ def test_object_of_another_kind_is_not_taken_for_this_one() -> None:
     assert msgspec.json.decode(msgspec.json.encode(membership), type=Membership) == membership
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(msgspec.json.encode(membership), type=Cluster)
-
-
-def test_status_patch_has_the_writers_fields_and_the_version_it_read() -> None:
-    read = Instance(
-        metadata=ObjectMeta(name="demo", uid="u1", resource_version="7", generation=4, labels={"a": "b"}),
-        spec=InstanceSpec(driver=DriverName.LOCAL),
-        status=InstanceStatus(karmada_version="v1.18.2"),
-    )
-    assert on_the_wire(status_patch(read, InstanceStatus(state=InstanceState.RUNNING))) == {
-        "apiVersion": "kairship.io/v1alpha1",
-        "kind": "Instance",
-        "metadata": {"name": "demo", "uid": "u1", "resourceVersion": "7"},
-        "status": {"state": "RUNNING"},
-    }
 
 
 def test_virtual_cluster_is_named_after_its_instance() -> None:

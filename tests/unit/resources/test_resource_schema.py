@@ -1,4 +1,4 @@
-"""The generator: schemas are structural, closed and documented, and say the same as the structures they come from."""
+"""The generated schemas are structural, closed and documented, and match their structures."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from kairship.resources import DEFINITIONS, CustomResource, Definition, Documented, Fields
-from kairship.resources.fields import always
-from kairship.resources.rule import Rule
-from kairship.resources.schema import Schema, SchemaError, structural_schema
+from kairship.resources import DEFINITIONS, CustomResource, Definition, DocumentedEnum, Fields
+from kairship.resources.schema.fields import always
+from kairship.resources.schema.rule import Rule
+from kairship.resources.schema.structural import Schema, SchemaError, structural_schema
 
 by_kind = pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.kind)
 
@@ -75,7 +75,7 @@ def texts(schema: Schema) -> st.SearchStrategy[str]:
 
 
 def values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Whatever the schema accepts. Rules are left out: they say what fits together, not what is readable."""
+    """Any value that the schema accepts. Rules are ignored, because they do not decide what can be decoded."""
     match schema["type"]:
         case "string":
             return texts(schema)
@@ -125,7 +125,7 @@ def test_defaults_of_the_api_server_are_those_of_the_structures(definition: Defi
     assert msgspec.convert(filled(schema, sent), spec_type) == msgspec.convert(sent, spec_type)
 
 
-class Colour(Documented):
+class Colour(DocumentedEnum):
     """What colour it has."""
 
     RED = "Red", "like a tomato"

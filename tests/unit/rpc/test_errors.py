@@ -1,4 +1,4 @@
-"""What callers are told: the right code, Kubernetes' reason and causes, and nothing from the inside."""
+"""The errors that callers get: the right code, Kubernetes' reason and causes, and no internals."""
 
 import json
 

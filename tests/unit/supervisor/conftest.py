@@ -1,19 +1,19 @@
-"""A supervisor in the test's own event loop, talked to over its real socket, and real children for it."""
+"""A supervisor in the test's own event loop, called over its real socket, with real children."""
 
 import asyncio
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from support.waiting import eventually
 
 from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, SupervisorError
 from kairship.supervisor.__main__ import supervise
-from kairship.supervisor.layout import Layout
-from kairship.supervisor.ports import PortBook
+from kairship.supervisor.paths import Layout
+from kairship.supervisor.ports import PortAllocator
 
 CHILD_SERVER = Path(__file__).with_name("child_server.py")
 
@@ -29,13 +29,16 @@ async def client(data_dir: Path) -> AsyncIterator[SupervisorClient]:
     layout.create()
     running = asyncio.create_task(supervise(layout))
     client = SupervisorClient(data_dir)
-    while True:
+
+    async def answers() -> bool:
+        assert not running.done(), running
         try:
             await client.health()
-            break
         except SupervisorError:
-            assert not running.done(), running
-            await asyncio.sleep(0.01)
+            return False
+        return True
+
+    await eventually(answers, "the supervisor answering")
     yield client
     if not running.done():
         await client.shutdown()
@@ -48,9 +51,9 @@ def journal(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server_spec(tmp_path: Path, journal: Path) -> Callable[..., ProcessSpec]:
-    """Makes specifications of `child_server.py`, each with a port and a probe."""
-    book = PortBook(tmp_path / "test-ports.json", seed=str(tmp_path))
+def server_spec(tmp_path: Path, journal: Path) -> Iterator[Callable[..., ProcessSpec]]:
+    """Creates specifications of `child_server.py`, each with a port and a probe."""
+    book = PortAllocator(tmp_path / "test-ports.json", seed=str(tmp_path))
 
     def make(name: str, *, flag: str = "", linger: float = 0, **changes: Any) -> ProcessSpec:
         port = book.allocate("test", [name])[name]
@@ -63,27 +66,15 @@ def server_spec(tmp_path: Path, journal: Path) -> Callable[..., ProcessSpec]:
         )
         return msgspec.structs.replace(spec, **changes)
 
-    return make
+    yield make
+    book.close()
 
 
 @pytest.fixture
 def shell_spec(tmp_path: Path) -> Callable[..., ProcessSpec]:
-    """Makes specifications of shell scripts, without a probe."""
+    """Creates specifications of shell scripts, without a probe."""
 
     def make(name: str, script: str, **changes: Any) -> ProcessSpec:
         return msgspec.structs.replace(ProcessSpec(name=name, argv=("sh", "-c", script), cwd=str(tmp_path)), **changes)
 
     return make
-
-
-@pytest.fixture
-def eventually() -> Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]:
-    """Waits until a condition holds; fails after ten seconds."""
-
-    async def wait(condition: Callable[[], Awaitable[bool]]) -> None:
-        deadline = time.monotonic() + 10
-        while not await condition():
-            assert time.monotonic() < deadline, "it did not come true within ten seconds"
-            await asyncio.sleep(0.02)
-
-    return wait

@@ -1,15 +1,16 @@
-"""What the supervisor promises about processes, one test per promise."""
+"""The supervisor's guarantees about processes, one test for each."""
 
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 import structlog
 from msgspec.structs import replace
+from support.waiting import eventually
 
 from kairship.supervisor import (
     HttpProbe,
@@ -27,7 +28,6 @@ from kairship.supervisor import (
 )
 
 MakeSpec = Callable[..., ProcessSpec]
-Eventually = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def quick_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_gone(process: psutil.Process) -> bool:
     try:
-        return process.status() == psutil.STATUS_ZOMBIE  # dead; whoever adopted it has yet to notice
+        return process.status() == psutil.STATUS_ZOMBIE  # it is dead, but its new parent has not reaped it yet
     except psutil.NoSuchProcess:
         return True
 
@@ -98,7 +98,7 @@ async def test_a_put_after_a_file_has_changed_restarts_the_process(
 
 
 async def test_a_process_starts_when_what_it_comes_after_is_ready(
-    client: SupervisorClient, server_spec: MakeSpec, journal: Path, tmp_path: Path, eventually: Eventually
+    client: SupervisorClient, server_spec: MakeSpec, journal: Path, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
     await client.put(server_spec("g/apiserver", after=("g/etcd",)), server_spec("g/etcd", flag=str(flag)))
@@ -106,7 +106,7 @@ async def test_a_process_starts_when_what_it_comes_after_is_ready(
     async def etcd_says_what_is_missing() -> bool:
         return "answered 503: [-]flag is missing" in (await of(client, "g/etcd")).reason
 
-    await eventually(etcd_says_what_is_missing)
+    await eventually(etcd_says_what_is_missing, "the reason of etcd")
     waiting = await of(client, "g/apiserver")
     assert waiting.state is State.WAITING
     assert waiting.reason.startswith("waits for g/etcd (starting: http://127.0.0.1:")
@@ -121,7 +121,6 @@ async def test_a_process_that_stops_answering_is_unready_and_may_recover(
     client: SupervisorClient,
     server_spec: MakeSpec,
     tmp_path: Path,
-    eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(child, "READY_CHECK", 0.05)
@@ -138,14 +137,14 @@ async def test_a_process_that_stops_answering_is_unready_and_may_recover(
         status = await of(client, "g/a")
         return status.state is State.UNREADY and "flag is missing" in status.reason
 
-    await eventually(is_unready)
+    await eventually(is_unready, "the process being unready")
     flag.touch()
     await client.wait_ready("g/a", timeout=60)
     assert (await of(client, "g/a")).pid == pid
 
 
 async def test_a_process_that_dies_is_started_again_and_the_reason_is_told(
-    client: SupervisorClient, server_spec: MakeSpec, eventually: Eventually
+    client: SupervisorClient, server_spec: MakeSpec
 ) -> None:
     await client.put(server_spec("g/a"))
     await client.wait_ready("g/a", timeout=60)
@@ -157,7 +156,7 @@ async def test_a_process_that_dies_is_started_again_and_the_reason_is_told(
     async def is_in_backoff() -> bool:
         return (await of(client, "g/a")).state is State.BACKOFF
 
-    await eventually(is_in_backoff)
+    await eventually(is_in_backoff, "the backoff")
     assert (await of(client, "g/a")).reason.startswith("was killed by SIGKILL after ")
     await client.wait_ready("g/a", timeout=60)
     again = await of(client, "g/a")
@@ -167,7 +166,7 @@ async def test_a_process_that_dies_is_started_again_and_the_reason_is_told(
 
 
 async def test_backoff_grows_and_ends_when_the_specification_is_mended(
-    client: SupervisorClient, shell_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+    client: SupervisorClient, shell_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "FIRST_BACKOFF", 0.01)
     monkeypatch.setattr(child, "LONGEST_BACKOFF", 0.05)
@@ -178,7 +177,7 @@ async def test_backoff_grows_and_ends_when_the_specification_is_mended(
 
     with structlog.testing.capture_logs() as entries:
         await client.put(broken)
-        await eventually(has_failed_often)
+        await eventually(has_failed_often, "five restarts")
     delays = [entry["retry_in"] for entry in entries if entry["event"] == "failed"]
     assert delays[:5] == [0.01, 0.02, 0.04, 0.05, 0.05]
     assert (await of(client, "g/a")).last_exit == "exited with code 7 after 0.0 s: bad flag"
@@ -220,20 +219,20 @@ async def test_a_process_that_cannot_be_started_says_why(client: SupervisorClien
 
 
 async def test_a_process_that_is_not_ready_in_time_is_started_anew(
-    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path, journal: Path, eventually: Eventually
+    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path, journal: Path
 ) -> None:
     await client.put(server_spec("g/a", flag=str(tmp_path / "never"), ready_timeout=0.3))
 
-    async def was_started_twice() -> bool:
+    def was_started_twice() -> bool:
         return journal.exists() and journal.read_text().split().count("+g/a") == 2
 
-    await eventually(was_started_twice)
+    await eventually(was_started_twice, "the second start")
     assert (await of(client, "g/a")).last_exit.startswith("not ready within 0.3 s: http://")
 
 
 @pytest.mark.usefixtures("quick_backoff")
 async def test_started_again_in_the_middle_of_an_attempt_it_has_as_many_as_at_first(
-    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path, eventually: Eventually
+    client: SupervisorClient, server_spec: MakeSpec, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
     await client.put(server_spec("g/a", flag=str(flag), ready_timeout=1.0))
@@ -242,10 +241,10 @@ async def test_started_again_in_the_middle_of_an_attempt_it_has_as_many_as_at_fi
         now = await of(client, "g/a")
         return now.restarts >= child.HOPELESS and now.state is State.STARTING
 
-    await eventually(tries_after_too_many_failures)
+    await eventually(tries_after_too_many_failures, "a start after too many failures")
     with pytest.raises(NotReady):
         await client.wait_ready("g/a", timeout=60)
-    await eventually(tries_after_too_many_failures)
+    await eventually(tries_after_too_many_failures, "a start after too many failures")
     await client.start("g/a")
     async with asyncio.TaskGroup() as group:
         group.create_task(client.wait_ready("g/a", timeout=60))
@@ -292,9 +291,7 @@ async def test_a_group_stops_in_reverse_order_and_restarts_in_order(
     assert journal.read_text().split() == down + up
 
 
-async def test_shutdown_stops_in_reverse_order(
-    client: SupervisorClient, server_spec: MakeSpec, journal: Path, eventually: Eventually
-) -> None:
+async def test_shutdown_stops_in_reverse_order(client: SupervisorClient, server_spec: MakeSpec, journal: Path) -> None:
     await client.put(
         server_spec("g/etcd"),
         server_spec("g/apiserver", after=("g/etcd",), linger=0.2),
@@ -315,7 +312,7 @@ async def test_shutdown_stops_in_reverse_order(
             return True
         return False
 
-    await eventually(has_ended)
+    await eventually(has_ended, "the end of the supervisor")
     order = journal.read_text().split()
     assert [entry for entry in order if "g/" in entry] == ["-g/apiserver", "-g/etcd"]
     assert [entry for entry in order if "h/" in entry] == ["-h/apiserver", "-h/etcd"]
@@ -364,9 +361,7 @@ async def test_a_process_that_ignores_sigterm_is_killed_with_its_descendants(
     assert all(map(is_gone, family))
 
 
-async def test_descendants_of_a_process_that_dies_are_gone_too(
-    client: SupervisorClient, shell_spec: MakeSpec, eventually: Eventually
-) -> None:
+async def test_descendants_of_a_process_that_dies_are_gone_too(client: SupervisorClient, shell_spec: MakeSpec) -> None:
     await client.put(shell_spec("g/a", "sleep 1000 & wait"))
     await client.wait_ready("g/a", timeout=60)
     leader = psutil.Process((await of(client, "g/a")).pid)
@@ -374,10 +369,7 @@ async def test_descendants_of_a_process_that_dies_are_gone_too(
 
     leader.kill()
 
-    async def descendant_is_gone() -> bool:
-        return is_gone(descendant)
-
-    await eventually(descendant_is_gone)
+    await eventually(lambda: is_gone(descendant), "the end of the descendant")
 
 
 async def test_deleted_processes_are_gone_and_forgotten(

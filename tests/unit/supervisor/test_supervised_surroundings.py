@@ -1,22 +1,22 @@
-"""What a process is given, what it uses and what it writes."""
+"""The environment of a process, its usage, and its log."""
 
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 
-from kairship.supervisor import ProcessSpec, SupervisorClient, service
+from kairship.supervisor import ProcessSpec, SupervisorClient, supervisor
 
 MakeSpec = Callable[..., ProcessSpec]
-Eventually = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
 
 
 @pytest.fixture
 def frequent_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "HOUSEKEEPING", 0.05)
+    monkeypatch.setattr(supervisor, "HOUSEKEEPING", 0.05)
 
 
 async def test_children_inherit_next_to_nothing(
@@ -29,7 +29,7 @@ async def test_children_inherit_next_to_nothing(
     await client.wait_ready("g/a", timeout=60)
     seen = json.loads(out.read_text())
     assert seen["GIVEN"] == "1"
-    assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "TMPDIR", "GIVEN"}  # LC_CTYPE is Python's own doing
+    assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "TMPDIR", "GIVEN"}  # Python itself sets LC_CTYPE
 
 
 async def test_children_have_sessions_of_their_own(client: SupervisorClient, shell_spec: MakeSpec) -> None:
@@ -41,10 +41,8 @@ async def test_children_have_sessions_of_their_own(client: SupervisorClient, she
 
 
 @pytest.mark.usefixtures("frequent_housekeeping")
-async def test_memory_and_cpu_are_reported(
-    client: SupervisorClient, shell_spec: MakeSpec, eventually: Eventually
-) -> None:
-    # The work is done by a descendant: what a process uses includes those.
+async def test_memory_and_cpu_are_reported(client: SupervisorClient, shell_spec: MakeSpec) -> None:
+    # A descendant does the work, because the usage of a process includes its descendants.
     await client.put(shell_spec("g/busy", "sh -c 'while :; do :; done' & wait"), shell_spec("g/idle", "sleep 1000"))
     await client.wait_ready("g", timeout=60)
 
@@ -57,21 +55,19 @@ async def test_memory_and_cpu_are_reported(
             and idle.cpu_percent == 0
         )
 
-    await eventually(figures_are_plausible)
+    await eventually(figures_are_plausible, "plausible figures")
 
 
 @pytest.mark.usefixtures("frequent_housekeeping")
-async def test_logs_are_kept_below_their_limit(
-    client: SupervisorClient, shell_spec: MakeSpec, data_dir: Path, eventually: Eventually
-) -> None:
+async def test_logs_are_kept_below_their_limit(client: SupervisorClient, shell_spec: MakeSpec, data_dir: Path) -> None:
     script = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.001; done"
     await client.put(shell_spec("g/a", script, log_limit_bytes=2000))
     log, older = data_dir / "logs/g/a.log", data_dir / "logs/g/a.log.1"
 
-    async def was_rotated_twice() -> bool:
+    def was_rotated_twice() -> bool:
         return older.exists() and not older.read_text().startswith("line 1\n")
 
-    await eventually(was_rotated_twice)
+    await eventually(was_rotated_twice, "the second rotation of the log")
     await client.stop("g/a")
     numbers = [int(line.split()[1]) for line in (older.read_text() + log.read_text()).splitlines()]
     assert numbers == sorted(numbers)

@@ -1,4 +1,4 @@
-"""Who may change what: lease terms and peer credentials."""
+"""Access control: lease terms and peer credentials."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from kairship.supervisor.server import is_trusted
 
 MakeSpec = Callable[..., ProcessSpec]
 
-# As another user: ask for the status, print the HTTP status line of the answer.
+# Run as another user: requests the status and prints the HTTP status line of the reply.
 ASK = """
 import os, socket, sys
 os.setgid(65534); os.setuid(65534)
@@ -105,7 +105,7 @@ class TestDeepDataDirectory:
 class TestAnotherUser:
     @pytest.fixture
     def data_dir(self) -> Iterator[Path]:
-        """Not below pytest's own directory, which other users cannot enter."""
+        """A directory outside of pytest's own, which other users cannot enter."""
         with TemporaryDirectory() as directory:
             Path(directory).chmod(0o755)
             yield Path(directory)

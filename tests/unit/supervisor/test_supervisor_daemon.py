@@ -1,4 +1,4 @@
-"""The supervisor as a process of its own: how it starts, ends, and comes back."""
+"""The supervisor as a separate process: how it starts, ends and restarts."""
 
 import asyncio
 import json
@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from support.waiting import eventually
 
 from kairship.supervisor import AlreadyRunning, NotRunning, ProcessSpec, StartFailed, State, SupervisorClient, daemon
-from kairship.supervisor.process import identity
-from kairship.supervisor.store import Remembered
+from kairship.supervisor.os_process import identity
+from kairship.supervisor.store import StoredSpec
 
 MakeSpec = Callable[..., ProcessSpec]
-Eventually = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
 Start = Callable[[Path], Awaitable[SupervisorClient]]
 
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts supervisors, and stops them after the test: before their folders are removed, by which they are found."""
+    """Starts supervisors. It stops them after the test, before their folders, by which they are found, are removed."""
     started: list[Path] = []
     assert tmp_path.exists()
 
@@ -39,7 +39,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 def is_gone(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE  # dead; whoever adopted it has yet to notice
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE  # dead, but not reaped by its new parent yet
     except psutil.NoSuchProcess:
         return True
 
@@ -55,7 +55,7 @@ async def kill(client: SupervisorClient) -> None:
 
 
 async def test_children_die_with_a_killed_supervisor_and_come_back_with_the_next(
-    start: Start, data_dir: Path, server_spec: MakeSpec, shell_spec: MakeSpec, eventually: Eventually
+    start: Start, data_dir: Path, server_spec: MakeSpec, shell_spec: MakeSpec
 ) -> None:
     client = await start(data_dir)
     await client.put(
@@ -68,10 +68,7 @@ async def test_children_die_with_a_killed_supervisor_and_come_back_with_the_next
 
     await kill(client)
 
-    async def children_are_gone() -> bool:
-        return all(map(is_gone, children))
-
-    await eventually(children_are_gone)
+    await eventually(lambda: all(map(is_gone, children)), "the end of the children")
     assert not daemon.is_running(data_dir)
     with pytest.raises(NotRunning):
         await client.status()
@@ -104,7 +101,7 @@ async def test_stop_takes_everything_down_and_start_brings_it_back(
 
 
 async def test_a_supervisor_that_hangs_is_killed_at_the_deadline(
-    start: Start, data_dir: Path, server_spec: MakeSpec, eventually: Eventually
+    start: Start, data_dir: Path, server_spec: MakeSpec
 ) -> None:
     client = await start(data_dir)
     await client.put(server_spec("g/a"))
@@ -117,10 +114,7 @@ async def test_a_supervisor_that_hangs_is_killed_at_the_deadline(
 
     assert not daemon.is_running(data_dir)
 
-    async def child_is_gone() -> bool:
-        return is_gone(child)
-
-    await eventually(child_is_gone)
+    await eventually(lambda: is_gone(child), "the end of the child")
 
 
 async def test_a_data_directory_has_one_supervisor(start: Start, data_dir: Path) -> None:
@@ -157,7 +151,7 @@ async def test_a_damaged_specification_is_set_aside(start: Start, data_dir: Path
     processes.mkdir(parents=True)
     (processes / "g@a.json").write_bytes(b"{\xff")
     (processes / "g@b.json").write_text('{"spec": {"name": "../b", "argv": ["true"], "cwd": "/"}}')
-    (processes / "g@c.json").write_bytes(msgspec.json.encode(Remembered(spec=server_spec("g/c"))))
+    (processes / "g@c.json").write_bytes(msgspec.json.encode(StoredSpec(spec=server_spec("g/c"))))
 
     client = await start(data_dir)
 

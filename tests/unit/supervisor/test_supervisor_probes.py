@@ -1,4 +1,4 @@
-"""Probes against real sockets: what they accept, and what they say when they do not."""
+"""Probes against real sockets: what they accept, and the reasons that they report."""
 
 import asyncio
 import ssl
@@ -38,7 +38,7 @@ async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 def self_signed(directory: Path, name: str) -> Path:
-    """A certificate for 127.0.0.1 that is its own authority; certificate and key in one file."""
+    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What is on disk: specifications that come back as they were, and log files."""
+"""Files of the supervisor: stored specifications and log files."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kairship.supervisor import HttpProbe, ProcessSpec, TcpProbe
 from kairship.supervisor.logfile import LogFile
-from kairship.supervisor.roster import Roster
-from kairship.supervisor.store import Remembered, SpecStore
+from kairship.supervisor.running import RunningProcesses
+from kairship.supervisor.store import SpecStore, StoredSpec
 
 text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 part = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
@@ -27,12 +27,12 @@ spec = st.builds(
     probe=st.none() | http_probe | st.builds(TcpProbe, port=port),
     stop_timeout=st.floats(0, 1e6),
 )
-remembered = st.builds(Remembered, spec=spec, stopped=st.booleans())
+remembered = st.builds(StoredSpec, spec=spec, stopped=st.booleans())
 
 
 @settings(max_examples=15, deadline=None)
 @given(generations=st.lists(st.lists(remembered, max_size=4), min_size=1, max_size=3))
-def test_specifications_come_back_as_they_were(generations: list[list[Remembered]]) -> None:
+def test_specifications_come_back_as_they_were(generations: list[list[StoredSpec]]) -> None:
     with TemporaryDirectory() as directory:
         store = SpecStore(Path(directory))
         for generation in generations:
@@ -43,8 +43,8 @@ def test_specifications_come_back_as_they_were(generations: list[list[Remembered
 
 def test_a_damaged_list_of_running_processes_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "running.json"
-    path.write_bytes(b"")  # as a power failure may leave it
-    Roster(path).sweep()
+    path.write_bytes(b"")  # a power failure may leave it like this
+    RunningProcesses(path).sweep()
     assert path.read_bytes() == b"{}"
 
 

@@ -1,6 +1,6 @@
-"""One file of a spool: lines, appended to and flushed, the last of which a crash may have cut off.
+"""One file of a spool: lines that are appended and flushed. A crash may have cut off the last one.
 
-Any thread may append: the system puts what they write one after the other.
+Any thread may append: the operating system writes the appends one after the other.
 """
 
 import errno
@@ -10,7 +10,7 @@ from pathlib import Path
 
 class Segment:
     def __init__(self, path: Path) -> None:
-        """A new file, which outlives a power failure. Raises `OSError`."""
+        """Creates the file, such that its entry survives a power failure. Raises `OSError`."""
         self.path = path
         self.size = 0
         self._torn = False
@@ -22,7 +22,10 @@ class Segment:
             raise
 
     def append(self, lines: bytes) -> None:
-        """The system has it then. Raises `OSError`, and after that always: the last line may be a part of one."""
+        """Returns when the operating system has the lines.
+
+        Raises `OSError`, and on every later call too, because the last line may be incomplete.
+        """
         if self._torn:
             raise OSError(errno.EIO, "a line before this was not written")
         written = 0
@@ -35,7 +38,7 @@ class Segment:
         self.size += written
 
     def flush(self, lines: bytes = b"") -> None:
-        """What was appended, and this, is on the disk."""
+        """Appends the lines, and returns when everything appended is on disk."""
         if lines:
             self.append(lines)
         os.fdatasync(self._file)
@@ -45,7 +48,7 @@ class Segment:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the file itself, and not only what is in it, outlives a power failure."""
+    """Syncs the entry of the file, which `fdatasync` of the file itself does not."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

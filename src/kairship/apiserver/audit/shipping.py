@@ -1,8 +1,9 @@
-"""From the disk of a worker to global management: acts with their outcomes, in batches, until they are acknowledged.
+"""Ships the audit from the disk of a worker to global management, in batches, until each is acknowledged.
 
-A segment is removed when every act in it has been shipped. What was shipped but not removed is shipped again after a
-crash, and recognised by its id. Acts of a worker that died in them are shipped with an unknown outcome by whoever finds
-its folder. While global management does not answer, everything stays on the disk.
+An act is shipped with its outcome. A segment is removed when every act in it has been shipped. What was shipped but not
+removed before a crash is shipped again, and global management recognises it by its id. When a worker died during an
+act, another worker adopts its folder and ships the act with an unknown outcome. While global management does not
+answer, everything stays on the disk.
 """
 
 import asyncio
@@ -12,12 +13,12 @@ from pathlib import Path
 
 import structlog
 
-from kairship.apiserver.audit.events import UNKNOWN, Intent, Outcome, Record, from_line
+from kairship.apiserver.audit.audit_event import UNKNOWN, Intent, Outcome, Record, from_line
 from kairship.apiserver.audit.spool import Orphan, Spool
 from kairship.gen.kairship.internal.v1.audit_pb import AppendRequest, Event
 from kairship.reconcile import Backoff
+from kairship.rpc.backend_channel import BackendChannel
 from kairship.rpc.errors import ApiError
-from kairship.rpc.role_channel import RoleChannel
 from kairship.wire import internal_methods
 
 SHIP_EVERY = 1.0
@@ -25,21 +26,21 @@ LOOK_FOR_ORPHANS_EVERY = 30.0
 BATCH = 200
 _TIMEOUT = 15.0
 _APPEND = "/kairship.internal.v1.AuditTrail/Append"
-_LAST_WORDS = 3.0
+_FINISH_SECONDS = 3.0
 
 log = structlog.get_logger(__name__)
 
 
 class Shipper:
-    def __init__(self, spool: Spool, channel: RoleChannel) -> None:
+    def __init__(self, spool: Spool, channel: BackendChannel) -> None:
         self._spool = spool
         self._channel = channel
         self._backoff = Backoff(0.5, 10.0)
         self._open: dict[str, tuple[Intent, Path]] = {}
-        """Acts whose outcome is not known yet, and the segments that they are in."""
+        """The acts whose outcome is not known yet, and their segments, by the id of the intent."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._spool.run())
             tasks.create_task(self._look_for_orphans())
@@ -49,10 +50,10 @@ class Shipper:
                     await self._ship(segment)
 
     async def finish(self) -> None:
-        """After the last act. What cannot be shipped now remains for the next worker."""
+        """Ships the rest after the last act, and closes the spool. What is left remains for another worker."""
         await self._spool.flush()
         try:
-            async with asyncio.timeout(_LAST_WORDS):
+            async with asyncio.timeout(_FINISH_SECONDS):
                 while segment := await self._spool.next_segment():
                     await self._ship(segment)
         except TimeoutError:
@@ -67,26 +68,26 @@ class Shipper:
                 case Intent():
                     self._open[record.id] = record, segment
                 case Outcome(identifier, code) if identifier in self._open:
-                    meant, _ = self._open[identifier]
-                    ended.append(meant.ended(code))
+                    act, _ = self._open[identifier]
+                    ended.append(act.ended(code))
         await self._append(ended)
-        begun_in = {self._open.pop(event.id)[1] for event in ended} | {segment}
+        touched = {self._open.pop(event.id)[1] for event in ended} | {segment}
         unfinished = {path for _, path in self._open.values()}
-        for path in begun_in - unfinished:
+        for path in touched - unfinished:
             path.unlink(missing_ok=True)
 
     async def _append(self, events: Iterable[Event]) -> None:
-        """Again and again, until it is acknowledged."""
+        """Returns when every event is acknowledged; it retries for as long as that takes."""
         method, rest = internal_methods()[_APPEND], iter(events)
         while batch := list(islice(rest, BATCH)):
             failures = 0
             while True:
                 try:
-                    await self._channel.own(method, AppendRequest(events=batch), timeout=_TIMEOUT)
+                    await self._channel.internal_unary(method, AppendRequest(events=batch), timeout=_TIMEOUT)
                     break
                 except ApiError as error:
                     if not failures:
-                        log.warning("the audit is not taken, and waits on the disk", error=error.message)
+                        log.warning("the audit cannot be shipped, and waits on the disk", error=error.message)
                     failures += 1
                     await asyncio.sleep(self._backoff.pause(failures))
 
@@ -103,7 +104,7 @@ class Shipper:
             for segment in orphan.segments:
                 records = await asyncio.to_thread(_read, segment)
                 intents = [record for record in records if isinstance(record, Intent)]
-                await self._append([meant.ended(outcomes.get(meant.id, UNKNOWN)) for meant in intents])
+                await self._append([act.ended(outcomes.get(act.id, UNKNOWN)) for act in intents])
             shipped = True
         finally:
             await asyncio.to_thread(orphan.leave, remove=shipped)

@@ -1,10 +1,10 @@
-"""Files on disk of one worker that are only appended to, and flushed for many writers at once.
+"""The audit of one worker on disk: files that are only appended to, and flushed for many writers at once.
 
-    <directory>/<worker>/lock        held as long as the worker lives
+    <directory>/<worker>/lock        locked for as long as the worker lives
     <directory>/<worker>/000001      a segment: lines, the last of which a crash may have cut off
 
-Whoever finds a folder whose lock is free may take its segments over: the worker is dead. Flushing happens in a thread;
-what is written while one flush runs waits for the next, so that a thousand writers cost a few flushes.
+If the lock of a folder is free, its worker is dead, and another worker may adopt its segments. Flushes run in a thread.
+What is written during a flush waits for the next one, so that a thousand writers cost a few flushes.
 """
 
 import asyncio
@@ -20,22 +20,22 @@ from pathlib import Path
 import structlog
 
 from kairship.apiserver.audit.segment import Segment
-from kairship.process.slow_disk import SlowDisk, waits
+from kairship.process.slow_disk import SlowDisk, voluntary_switches
 
 LARGEST_SEGMENT = 4 << 20
-_SOON = 1.0
+_ADD_FLUSH_DELAY = 1.0
 _LOCK = "lock"
 
 log = structlog.get_logger(__name__)
 
 
 class SpoolError(Exception):
-    """It could not be written."""
+    """The lines could not be written to disk."""
 
 
 class Spool:
     def __init__(self, directory: Path) -> None:
-        """Raises `OSError` if it cannot be made there."""
+        """Raises `OSError` if a folder cannot be made in the directory."""
         self.root = directory
         self.folder = directory / uuid.uuid4().hex
         self.folder.mkdir(parents=True, mode=0o700)
@@ -43,78 +43,78 @@ class Spool:
         self._number = 0
         self._segment: Segment | None = None
         self._retired: list[Segment] = []
-        """To which nothing is added any more; to be flushed and closed."""
+        """Segments to which nothing is appended any more, and which are not flushed and closed yet."""
         self._closed: deque[Path] = deque()
-        self._later: list[tuple[bytes, asyncio.Future[None] | None]] = []
-        """Lines that the next flush writes, and who waits for them."""
+        self._to_append: list[tuple[bytes, asyncio.Future[None] | None]] = []
+        """Lines that the next flush writes, each with the future of its writer."""
         self._waiting: list[asyncio.Future[None]] = []
-        """Those whose lines are written, and not flushed yet."""
+        """The futures of writers whose lines are appended, but not flushed yet."""
         self._unflushed = False
-        self._disk = SlowDisk(waits, closely=True)
-        self._some = asyncio.Event()
+        self._disk = SlowDisk(voluntary_switches, closely=True)
+        self._pending = asyncio.Event()
         self._flushing = asyncio.Lock()
 
     async def write(self, lines: bytes) -> None:
-        """Returns when it is on the disk. Raises `SpoolError`."""
+        """Returns when the lines are on disk. Raises `SpoolError`."""
         await (await self.begin(lines))
 
     async def begin(self, lines: bytes) -> asyncio.Future[None]:
-        """Returns when the system has it: it outlives this process. What it returns is done when it is on the disk.
+        """Returns when the operating system has the lines, which then outlive this process.
 
-        Both raise `SpoolError`. While the disk is slow, or after an error, it returns only when it is on the disk: so
-        nothing is begun of which it is known that it may not be written down.
+        The future that it returns is done when the lines are on disk. Both raise `SpoolError`. While the disk is slow,
+        or after an error, `begin` itself waits for the disk: no act is begun that may turn out not to be recorded.
         """
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._takes_at_once():
             self._append(lines)
             self._waiting.append(stored)
-            self._some.set()
+            self._pending.set()
         else:
-            self._later.append((lines, stored))
-            self._some.set()
+            self._to_append.append((lines, stored))
+            self._pending.set()
             await asyncio.shield(stored)
         return stored
 
     def add(self, lines: bytes) -> None:
-        """It is on the disk within a second."""
+        """Appends lines without waiting. They are on disk within a second."""
         if self._takes_at_once():
             with suppress(SpoolError):
                 self._append(lines)
         else:
-            self._later.append((lines, None))
-        asyncio.get_running_loop().call_later(_SOON, self._some.set)
+            self._to_append.append((lines, None))
+        asyncio.get_running_loop().call_later(_ADD_FLUSH_DELAY, self._pending.set)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Flushes what is appended. Runs until it is cancelled."""
         while True:
-            await self._some.wait()
-            self._some.clear()
+            await self._pending.wait()
+            self._pending.clear()
             await self.flush()
 
     async def flush(self) -> None:
-        """What it has begun it finishes, also when its caller is cancelled."""
-        await asyncio.shield(self._in_turn(self._flush))
+        """Flushes once. A flush that has begun is finished even if the caller is cancelled."""
+        await asyncio.shield(self._exclusively(self._flush))
 
     async def next_segment(self) -> Path | None:
-        """One to which nothing is added any more, the oldest first; None if there is nothing."""
+        """Returns the oldest segment to which nothing is appended any more; None if there is none."""
         if not self._closed:
-            await asyncio.shield(self._in_turn(self._end_segment))
+            await asyncio.shield(self._exclusively(self._end_segment))
         return self._closed.popleft() if self._closed else None
 
     def close(self) -> None:
-        """Nothing is written after this. What was not taken out of it remains for others."""
+        """Closes the spool for good. Segments that `next_segment` has not returned remain for other workers."""
         self._retire()
         self._close(list(self._retired))
         os.close(self._lock)
 
     def _takes_at_once(self) -> bool:
-        return self._segment is not None and not self._disk.in_trouble
+        return self._segment is not None and not self._disk.is_slow
 
     def _append(self, lines: bytes) -> None:
-        """On the event loop: it is a copy into the memory of the system, as every line of a log is. While the disk is
-        slow, everybody waits for a thread instead."""
+        """Appends on the event loop: this is a copy into the page cache, like every log line. While the disk is slow,
+        the flush in a thread appends instead."""
         if self._segment is None:
-            raise SpoolError("there is no file")
+            raise SpoolError("there is no open segment")
         begun = self._disk.begin()
         try:
             self._segment.append(lines)
@@ -125,7 +125,7 @@ class Spool:
         self._unflushed = True
         self._disk.end(begun)
 
-    async def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _exclusively(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._flushing:
             await work()
 
@@ -134,8 +134,8 @@ class Spool:
         await self._flush()
 
     async def _flush(self) -> None:
-        """Of those who hold the lock. What is appended while it runs is flushed by the next."""
-        later, self._later = self._later, []
+        """Runs under the lock. What is appended while it runs is flushed by the next one."""
+        later, self._to_append = self._to_append, []
         waiting, self._waiting = self._waiting, []
         waiting += [stored for _, stored in later if stored is not None]
         if not (later or self._retired or self._unflushed):
@@ -149,7 +149,7 @@ class Spool:
             for stored in waiting:
                 if not stored.done():
                     stored.set_exception(SpoolError(error.strerror))
-                    stored.exception()  # nobody may be there any more to be told
+                    stored.exception()  # marks it as retrieved, because its writer may have been cancelled
         for stored in waiting:
             if not stored.done():
                 stored.set_result(None)
@@ -166,7 +166,7 @@ class Spool:
         self._close(retired)
 
     def _retire(self) -> None:
-        """Not closed yet: a flush may have it in hand."""
+        """Takes the segment out of use. It is closed later, because a flush may be using it."""
         if self._segment is not None:
             self._retired.append(self._segment)
             self._segment = None
@@ -179,7 +179,7 @@ class Spool:
 
 
 class Orphan:
-    """The folder of a worker that has died, taken over. Leave it when done."""
+    """The folder of a worker that has died, locked by this one. Call `leave` when it is shipped."""
 
     def __init__(self, folder: Path, lock: int) -> None:
         self._folder = folder
@@ -187,7 +187,7 @@ class Orphan:
 
     @classmethod
     def take_over(cls, spool: Spool) -> "list[Orphan]":
-        """All that nobody else has."""
+        """Locks and returns every folder whose worker is dead and which no other worker has adopted."""
         found = []
         for folder in spool.root.iterdir():
             if folder == spool.folder:
@@ -195,7 +195,7 @@ class Orphan:
             try:
                 found.append(cls(folder, _locked(folder)))
             except OSError:
-                continue  # its worker lives, or another has it, or has removed it just now
+                continue  # its worker lives, or another worker has adopted or just removed it
         return found
 
     @property
@@ -216,12 +216,12 @@ def _flush_all(retired: list[Segment], segment: Segment | None, lines: bytes) ->
 
 
 def _locked(folder: Path) -> int:
-    """Raises `OSError` if somebody has it."""
+    """Raises `OSError` if another process holds the lock."""
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.fstat(descriptor).st_nlink:
-            raise FileNotFoundError(folder)  # removed between our opening and our locking it
+            raise FileNotFoundError(folder)  # it was removed after it was opened, and before it was locked
     except OSError:
         os.close(descriptor)
         raise

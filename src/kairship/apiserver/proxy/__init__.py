@@ -1,22 +1,13 @@
-"""The native proxy: the Kubernetes API of an instance, and of its members, for kubectl, helm and client-go.
+"""The native proxy: the Kubernetes API of an instance and of its member clusters, for kubectl, helm and client-go.
 
-    target       which instance and member a path leads to, and the path there
-    asking       a request as Kubernetes' own authorisers see it
-    headers      what is passed on, and what comes back
-    rights       who may come in, and who they are inside
-    door         all of these together: what is let in is `passing`
-    auditing     what is remembered of it
-    turns        whose turn it is, and which streams are open
-    indexed      reads that the index answers; `known_kinds` says what a path is about
-    forwarding   the rest, passed on to the instance
-    noting       writes are noted, so that their writer reads them
-    sending      replies on their way back
-    silence      places that do not answer
-    statuses     errors in the words of Kubernetes
-    terminals    exec, attach and port-forward: bytes both ways through a `tunnel`
-    proxy        all of it, one request at a time
+    request      what a request means, and whether it is admitted
+    index        reads that the index answers instead of the instance
+    upstream     requests that are forwarded to the instance, in the caller's name
+    reply        replies to the client
+    handler      one request from its first byte to its last: it connects all of these
+    access_log   the log line of each request, with its `metrics`
 
-Reads are answered from the index where bindings grant them. Whatever is passed on is done in the person's name: the
-instance's own RBAC has the last word, and its audit knows who it was. Nothing of what the person showed us, neither
-token nor cookie, ever leaves.
+Reads are answered from the index where bindings grant them. Every other request is forwarded in the caller's name, so
+the instance's own RBAC has the last word and its audit log names the user. The caller's credential, be it a token or a
+cookie, never leaves the entrance.
 """

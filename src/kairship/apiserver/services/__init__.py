@@ -1,16 +1,20 @@
-"""The services of the API: one object for each service of the protos.
+"""The services of the API: one for each service of the protos.
 
-Services know requests and replies, custom resources and Kubernetes; how a request came, who may make it and how long it
-may take was decided before. `Services` is all of them with what they share, for the process that serves them:
+Services know requests and replies, custom resources and Kubernetes. How a request came in, whether its caller is
+authorised and how long it may take was decided before. Each service of our own custom resources is a room (`cluster`,
+`instance`, `workspace`), and so is `search`; `history` is a module. The services of objects in instances are tables of
+operations (`kinds`) over the generic `resources`. The other modules are what several services share.
 
-    services = Services(client, pool, clock=clock, metrics=metrics, offers=offers)
+`Services` wires all of them together for the process that serves them:
+
+    services = Services(client, pool, clock=clock, metrics=metrics, drivers=drivers)
     tasks.create_task(services.run())
     await services.wait_synced()
     Registry(services.by_name())
 """
 
-from kairship.apiserver.services.assembly import Services
-from kairship.apiserver.services.instance.part import Settings
-from kairship.apiserver.services.offers import EXTERNAL, Offer
+from kairship.apiserver.services.available_drivers import EXTERNAL, AvailableDriver
+from kairship.apiserver.services.instance.kubeconfig_settings import KubeconfigSettings, PublicAddress
+from kairship.apiserver.services.wiring import Services
 
-__all__ = ["EXTERNAL", "Offer", "Services", "Settings"]
+__all__ = ["EXTERNAL", "AvailableDriver", "KubeconfigSettings", "PublicAddress", "Services"]

@@ -1,7 +1,9 @@
-"""Being signed in at a plane from the command line.
+"""The commands of a user who signs in to a plane.
 
-signed_in   who one is, kept in a file that only its owner reads
-rest        requests to the entrance
-commands    login, approve, logout, whoami, token
-kubeconfig  kubeconfig, and kubeconfig_file: what it writes to
+session           the user's session, stored in a file that only its owner can read
+rest_client       requests to the entrance
+commands          `kairship login`, `approve`, `logout` and `whoami`
+token             `kairship token`, kubectl's credential plugin
+kubeconfig        `kairship kubeconfig`
+kubeconfig_file   merging entries into the user's kubeconfig files
 """

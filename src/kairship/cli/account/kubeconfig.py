@@ -1,4 +1,4 @@
-"""`kairship kubeconfig`: kubectl, helm and everything else of their kind on an instance."""
+"""`kairship kubeconfig`: gives kubectl, helm and other Kubernetes clients access to an instance."""
 
 import asyncio
 from pathlib import Path
@@ -9,81 +9,92 @@ import typer
 import yaml
 
 from kairship.cli.account import kubeconfig_file
-from kairship.cli.account.rest import RequestRefused, current, rest
-from kairship.cli.account.signed_in import SignedIn
+from kairship.cli.account.rest_client import RequestRefused, current_session, rest
+from kairship.cli.account.session import StoredSession
 from kairship.cli.output import Format, Output, print_json, say
-from kairship.kube import native_access
-from kairship.kube.native_access import Way
+from kairship.rpc import native_access
+from kairship.rpc.native_access import NativeEndpoint
 
 _MANAGEMENT = "/apis/kairship.io/v1alpha1"
 
 
 def kubeconfig(
     instance: Annotated[str, typer.Argument(help="The instance to work with.")],
-    cluster: Annotated[str | None, typer.Option(help="A member cluster of it, through the instance.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="A member cluster of the instance, which is accessed through the instance.")
+    ] = None,
     token: Annotated[
         bool,
         typer.Option(
-            "--token", help="Put an access token into it, for programs, instead of asking `kairship token` each time."
+            "--token",
+            help="Write an access token into the kubeconfig, for programs, instead of using `kairship token`.",
         ),
     ] = False,
     valid: Annotated[
-        int | None, typer.Option(min=1, help="With --token: for how many seconds; as long as allowed without it.")
+        int | None,
+        typer.Option(min=1, help="With --token: the seconds that the token is valid; by default as long as allowed."),
     ] = None,
     by_name: Annotated[
-        bool, typer.Option("--by-name", help="Lead there by a name in TLS, for clients that drop the path of a server.")
+        bool,
+        typer.Option(
+            "--by-name", help="Use a TLS server name instead of a path, for clients that drop the path of a server."
+        ),
     ] = False,
-    context: Annotated[str | None, typer.Option(help="How to call it; kairship-INSTANCE without it.")] = None,
+    context: Annotated[str | None, typer.Option(help="The name of the context; by default kairship-INSTANCE.")] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--kubeconfig", help="The file to write to; $KUBECONFIG or ~/.kube/config without it."),
+        typer.Option("--kubeconfig", help="The file to write to; by default $KUBECONFIG or ~/.kube/config."),
     ] = None,
     switch: Annotated[bool, typer.Option(help="Make it the current context.")] = True,
     output: Output = Format.TABLE,
 ) -> None:
-    """Add an instance to your kubeconfig. What others have put there stays."""
+    """Add an instance to your kubeconfig. Other entries are not changed."""
     if valid is not None and not token:
-        raise typer.BadParameter("goes with --token: without one nothing ends", param_hint="--valid")
-    way = Way(instance, cluster)
-    name = context or f"kairship-{way.title}"
+        raise typer.BadParameter("can only be used with --token", param_hint="--valid")
+    way = NativeEndpoint(instance, cluster)
+    name = context or f"kairship-{way.context_name}"
     document = asyncio.run(_document(way, token=token, valid=valid, by_name=by_name))
-    path = kubeconfig_file.merge(_called(document, name), kubeconfig_file.files(file), switch=switch)
+    path = kubeconfig_file.merge(_renamed(document, name), kubeconfig_file.files(file), switch=switch)
     if output is Format.JSON:
         print_json({"context": name, "kubeconfig": path})
     else:
-        say(f"{name} is in {path}: kubectl --context {name} get deployments -A")
+        say(f"Added the context {name} to {path}. Try: kubectl --context {name} get deployments -A")
 
 
-async def _document(way: Way, *, token: bool, valid: int | None, by_name: bool) -> Any:
-    found = await current()
-    async with rest(found.server, found.ca) as asking:
+async def _document(way: NativeEndpoint, *, token: bool, valid: int | None, by_name: bool) -> Any:
+    current = await current_session()
+    async with rest(current.server, current.ca) as client:
         if token:
-            wish = {"cluster": way.cluster or "", "byName": by_name, **({"expirationSeconds": valid} if valid else {})}
+            body = {"cluster": way.cluster or "", "byName": by_name, **({"expirationSeconds": valid} if valid else {})}
             path = f"{_MANAGEMENT}/instances/{quote(way.instance, safe='')}/kubeconfig"
-            issued = await asking.call("POST", path, wish, token=found.token, base="")
+            issued = await client.call("POST", path, body, token=current.token, base="")
             return yaml.load(issued["kubeConfigString"], yaml.CSafeLoader)
-        # Whether there is such an instance, for this person, is better said now than by kubectl.
-        await asking.call("GET", f"{quote(way.path)}/version", token=found.token, base="")
-    return _for_who_is_signed_in(way, found, by_name=by_name)
+        # This request fails now, with a clear message, if the user may not see such an instance.
+        await client.call("GET", f"{quote(way.path)}/version", token=current.token, base="")
+    return _with_credential_plugin(way, current, by_name=by_name)
 
 
-def _for_who_is_signed_in(way: Way, found: SignedIn, *, by_name: bool) -> Any:
+def _with_credential_plugin(way: NativeEndpoint, current: StoredSession, *, by_name: bool) -> Any:
+    """A kubeconfig that gets its tokens from `kairship token`."""
     host = way.host if by_name else None
     if by_name and host is None:
-        raise RequestRefused("the two names are too long for one of TLS, or have two dashes; leave out --by-name")
+        raise RequestRefused(
+            "the names of instance and cluster are too long for a TLS server name, or contain two dashes in a row; "
+            "leave out --by-name"
+        )
     content = native_access.kubeconfig(
         way,
-        server=found.server,
-        ca=found.ca.encode() or None,
+        server=current.server,
+        ca=current.ca.encode() or None,
         user="me",
-        credential=native_access.signed_in(found.server),
+        credential=native_access.exec_credential(current.server),
         host=host,
     )
     return yaml.load(content, yaml.CSafeLoader)
 
 
-def _called(document: Any, name: str) -> Any:
-    """The same under a name of its own, so that nobody else's entry is taken for it."""
+def _renamed(document: Any, name: str) -> Any:
+    """The document with all its entries called `name`, so that they do not collide with other entries."""
     [cluster], [user] = document["clusters"], document["users"]
     return {
         "clusters": [{"name": name, "cluster": cluster["cluster"]}],

@@ -1,8 +1,8 @@
-"""People's own kubeconfig files, changed as kubectl changes them: everything that is somebody else's stays.
+"""Merges entries into the user's kubeconfig files by the rules of kubectl. Other entries are not changed.
 
 `$KUBECONFIG` may name several files. An entry is changed in the first file that has it; a new one goes to the first
 file that exists, or to the last one named. kubectl's own lock is held meanwhile, and a file is replaced as a whole.
-Comments are lost, as they are by `kubectl config`.
+Comments are lost, as they are with `kubectl config`.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from kairship.cli.account.rest import RequestRefused
+from kairship.cli.account.rest_client import RequestRefused
 from kairship.controlplane.pki import write_private
 from kairship.kube import ConfigError
 from kairship.kube.documents import load_documents
@@ -28,18 +28,17 @@ Document = dict[str, Any]
 
 
 def files(named: Path | None) -> list[Path]:
-    """Those that kubectl would read, in its order. `named` is the one that the user asked for."""
+    """The files that kubectl would read, in its order. `named` is the file that the user asked for."""
     if named is not None:
         return [named]
-    listed = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    listed = [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     return list(dict.fromkeys(listed)) or [Path.home() / ".kube" / "config"]
 
 
 def merge(added: Document, paths: list[Path], *, switch: bool) -> Path:
-    """Put the one cluster, user and context of `added` into the files; its context becomes the current one if `switch`.
+    """Put the one cluster, user and context of `added` into the files, and make its context current if `switch`.
 
-    The file that has the context is returned. Raises `RequestRefused` if a file cannot be read as what it should be:
-    nothing is changed then.
+    Returns the file that has the context. Raises `RequestRefused`, and changes nothing, if a file is no kubeconfig.
     """
     default = next((path for path in paths if path.exists()), paths[-1])
     with _locked(paths):
@@ -57,7 +56,7 @@ def merge(added: Document, paths: list[Path], *, switch: bool) -> Path:
             held[home]["current-context"] = added["current-context"]
             changed.add(home)
         for path in changed:
-            # A link to a file stays one.
+            # Resolved, so that a symbolic link stays one.
             write_private(path.resolve(), yaml.safe_dump(held[path], sort_keys=False, allow_unicode=True).encode())
     return context_home
 
@@ -89,15 +88,15 @@ def _load(path: Path) -> Document:
     except ConfigError as error:
         raise RequestRefused(f"{error}; nothing was changed") from None
     if len(documents) != 1 or not isinstance(document := documents[0], dict):
-        raise RequestRefused(f"{path} is no kubeconfig; nothing was changed")
+        raise RequestRefused(f"{path} is not a kubeconfig; nothing was changed")
     if any(not isinstance(document.get(section) or [], list) for section in _SECTIONS):
-        raise RequestRefused(f"{path} is no kubeconfig; nothing was changed")
+        raise RequestRefused(f"{path} is not a kubeconfig; nothing was changed")
     return document
 
 
 @contextmanager
 def _locked(paths: list[Path]) -> Iterator[None]:
-    """As kubectl does it: by a file beside each, which must not be there yet."""
+    """Lock as kubectl does: by creating a file next to each kubeconfig, which must not exist yet."""
     held: list[Path] = []
     try:
         for path in sorted(path.resolve() for path in paths):
@@ -119,7 +118,7 @@ def _acquire(lock: Path) -> None:
         except FileExistsError:
             if time.monotonic() > deadline:
                 raise RequestRefused(
-                    f"another program changes the kubeconfig; if none does, remove {lock} and try again"
+                    f"another program is changing the kubeconfig; if none is, remove {lock} and try again"
                 ) from None
             time.sleep(0.05)
         else:

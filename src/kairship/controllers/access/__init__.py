@@ -1,10 +1,11 @@
-"""The webhook controller of global management: bindings become RBAC inside the instances and their members.
+"""The access controller: AccessBindings become RBAC inside the instances and their members.
 
-`grants` gathers who holds what on an instance, `rules` says what a set of permissions means there, `desired` which
-objects that makes, `works` how they reach a member (all pure functions); `writing` brings an instance to it, `sweeping`
-looks into the members now and then, `report` tells each binding how far it is, `reconciler` puts them together.
+`grants` collects who holds which permissions on an instance, `rules` translates permissions into RBAC rules, `desired`
+says which RBAC objects that makes, and `works` how Karmada brings them into a member; all of them are pure functions.
+`rbac_writer` applies the objects to an instance, `orphan_sweep` repairs the members now and then, `work_requeue` makes
+Karmada retry stuck Works, `binding_conditions` writes the status of the bindings, and `reconciler` combines them.
 """
 
-from kairship.controllers.access.reconciler import NAME, access_controller
+from kairship.controllers.access.reconciler import access_controller
 
-__all__ = ["NAME", "access_controller"]
+__all__ = ["access_controller"]

@@ -1,7 +1,8 @@
-"""The objects that the grants on an instance make, in it and in each of its members. Pure functions.
+"""The RBAC objects that follow from the grants on an instance, in it and in each of its members. Pure functions.
 
-Roles are named after what they grant, and a binding after its role: everybody who holds the same is in the same few
-objects, a role reference never changes, and what is not listed here any more is what has to go.
+A role is named after the permissions that it grants, and a binding after its role: all subjects with the same
+permissions share the same few objects, and a role reference never changes. Objects that are no longer in the result
+have to be removed.
 """
 
 import hashlib
@@ -11,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from kairship.access.proxy import TO_MEMBERS
+from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
 from kairship.controllers.access import rules
 from kairship.controllers.access.grants import Grants, Permissions
 from kairship.controllers.access.rules import CustomKind, Rule
-from kairship.controllers.inside import ACCESS_LABEL
+from kairship.controllers.instance_cache import ACCESS_LABEL
 from kairship.kube import Resource, kinds
 from kairship.resources import is_reserved
 
@@ -25,20 +26,22 @@ _RBAC = "rbac.authorization.k8s.io"
 Content = Mapping[str, Any]
 
 
-class Place(msgspec.Struct, frozen=True, order=True):
-    """Where an object is: its kind, namespace and name."""
+class ObjectKey(msgspec.Struct, frozen=True, order=True):
+    """Identifies an RBAC object by its kind, namespace and name."""
 
     kind: str
     namespace: str
     name: str
 
 
-class Desired(msgspec.Struct, frozen=True):
-    instance: dict[Place, Content]
-    members: dict[Place, Content]
-    """In every member alike."""
+class DesiredRbac(msgspec.Struct, frozen=True):
+    """The RBAC objects of one instance."""
+
+    instance: dict[ObjectKey, Content]
+    members: dict[ObjectKey, Content]
+    """The objects of every member; they are the same in all of them."""
     roles: dict[str, frozenset[str]]
-    """By subject, the names of the roles that its rights are in."""
+    """By subject, the names of the roles that it is bound to."""
 
 
 RESOURCES: Mapping[str, Resource] = {
@@ -46,42 +49,44 @@ RESOURCES: Mapping[str, Resource] = {
 }
 
 
-def desire(
+def desired_rbac(
     grants: Grants, *, namespaces: Collection[str], clusters: Collection[str], kinds: tuple[CustomKind, ...]
-) -> Desired:
-    """`clusters` are those of the instance; `namespaces` all that it has."""
-    open_to_all = sorted(name for name in namespaces if not is_reserved(name))
-    here, there = _Objects(), _Objects()
-    for held, subjects in _alike(grants.whole):
-        meaning = rules.on_the_whole(held, kinds)
+) -> DesiredRbac:
+    """`clusters` are the members of the instance, `namespaces` all of its namespaces."""
+    open_namespaces = sorted(name for name in namespaces if not is_reserved(name))
+    instance, members = _Objects(), _Objects()
+    for held, subjects in _by_permissions(grants.on_instance):
+        granted = rules.instance_rules(held, kinds)
         name = _name(held)
-        reaching = _reaching(held)
-        for objects, translate in ((here, _same), *([(there, rules.in_members)] if reaching else [])):
-            objects.grant_wide(f"{name}-wide", translate(meaning.wide), subjects)
-            objects.grant_in(f"{name}-deep", translate(meaning.deep), dict.fromkeys(open_to_all, subjects))
-    for held, places in _alike_in_parts(grants.parts):
-        granted = rules.in_a_namespace(held, kinds)
-        there_too = {each: subjects for each, subjects in places.items() if each in open_to_all}
-        here.grant_in(f"{_name(held)}-part", granted, there_too)
-        if _reaching(held):
-            there.grant_in(f"{_name(held)}-part", rules.in_members(granted), there_too)
-    through = {subject for subject, held in grants.whole.items() if _reaching(held)}
-    through |= {subject for (_, subject), held in grants.parts.items() if _reaching(held)}
-    here.grant_wide(f"{PREFIX}proxy", rules.proxy(clusters), sorted(through))
-    here.grant_wide(f"{PREFIX}carrier", rules.carrier(clusters), sorted(grants.named))
-    return Desired(here.content, there.content, here.roles())
+        for objects, translate in (
+            (instance, _same),
+            *([(members, rules.member_rules)] if _reaches_members(held) else []),
+        ):
+            objects.grant_cluster_wide(f"{name}-wide", translate(granted.cluster_wide), subjects)
+            objects.grant_in(f"{name}-deep", translate(granted.per_namespace), dict.fromkeys(open_namespaces, subjects))
+    for held, by_namespace in _by_permissions_and_namespace(grants.on_namespaces):
+        granted_here = rules.namespace_rules(held, kinds)
+        existing = {each: subjects for each, subjects in by_namespace.items() if each in open_namespaces}
+        instance.grant_in(f"{_name(held)}-part", granted_here, existing)
+        if _reaches_members(held):
+            members.grant_in(f"{_name(held)}-part", rules.member_rules(granted_here), existing)
+    proxied = {subject for subject, held in grants.on_instance.items() if _reaches_members(held)}
+    proxied |= {subject for (_, subject), held in grants.on_namespaces.items() if _reaches_members(held)}
+    instance.grant_cluster_wide(f"{PREFIX}proxy", rules.proxy_rules(clusters), sorted(proxied))
+    instance.grant_cluster_wide(f"{PREFIX}carrier", rules.carrier_rules(clusters), sorted(grants.subjects))
+    return DesiredRbac(instance.content, members.content, instance.roles())
 
 
-def _reaching(held: Permissions) -> bool:
-    return TO_MEMBERS in held
+def _reaches_members(held: Permissions) -> bool:
+    return MEMBER_PROXY_PERMISSION in held
 
 
 def _same(granted: list[Rule]) -> list[Rule]:
     return granted
 
 
-def _alike(held: Mapping[str, Permissions]) -> Iterator[tuple[Permissions, list[str]]]:
-    """Subjects by what they hold."""
+def _by_permissions(held: Mapping[str, Permissions]) -> Iterator[tuple[Permissions, list[str]]]:
+    """Groups subjects by the permissions that they hold."""
     found: defaultdict[Permissions, list[str]] = defaultdict(list)
     for subject, permissions in held.items():
         found[permissions].append(subject)
@@ -89,15 +94,15 @@ def _alike(held: Mapping[str, Permissions]) -> Iterator[tuple[Permissions, list[
         yield permissions, sorted(subjects)
 
 
-def _alike_in_parts(
+def _by_permissions_and_namespace(
     held: Mapping[tuple[str, str], Permissions],
 ) -> Iterator[tuple[Permissions, dict[str, list[str]]]]:
-    """By what is held: the subjects that hold it, by namespace."""
+    """For each set of permissions, the subjects that hold it, by namespace."""
     found: defaultdict[Permissions, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (namespace, subject), permissions in held.items():
         found[permissions][namespace].append(subject)
-    for permissions, places in found.items():
-        yield permissions, {namespace: sorted(subjects) for namespace, subjects in places.items()}
+    for permissions, by_namespace in found.items():
+        yield permissions, {namespace: sorted(subjects) for namespace, subjects in by_namespace.items()}
 
 
 def _name(held: Permissions) -> str:
@@ -106,42 +111,42 @@ def _name(held: Permissions) -> str:
 
 class _Objects:
     def __init__(self) -> None:
-        self.content: dict[Place, Content] = {}
+        self.content: dict[ObjectKey, Content] = {}
         self._roles: defaultdict[str, set[str]] = defaultdict(set)
 
-    def grant_wide(self, name: str, granted: list[Rule], subjects: Collection[str]) -> None:
+    def grant_cluster_wide(self, name: str, granted: list[Rule], subjects: Collection[str]) -> None:
         if granted and subjects:
             self._role(name, granted)
-            self._bind(Place("ClusterRoleBinding", "", name), subjects)
+            self._bind(ObjectKey("ClusterRoleBinding", "", name), subjects)
 
-    def grant_in(self, name: str, granted: list[Rule], places: Mapping[str, Collection[str]]) -> None:
-        if granted and places:
+    def grant_in(self, name: str, granted: list[Rule], by_namespace: Mapping[str, Collection[str]]) -> None:
+        if granted and by_namespace:
             self._role(name, granted)
-            for namespace, subjects in places.items():
-                self._bind(Place("RoleBinding", namespace, name), subjects)
+            for namespace, subjects in by_namespace.items():
+                self._bind(ObjectKey("RoleBinding", namespace, name), subjects)
 
     def roles(self) -> dict[str, frozenset[str]]:
         return {subject: frozenset(names) for subject, names in self._roles.items()}
 
     def _role(self, name: str, granted: list[Rule]) -> None:
-        self.content[Place("ClusterRole", "", name)] = {"rules": granted}
+        self.content[ObjectKey("ClusterRole", "", name)] = {"rules": granted}
 
-    def _bind(self, place: Place, subjects: Iterable[str]) -> None:
+    def _bind(self, key: ObjectKey, subjects: Iterable[str]) -> None:
         subjects = sorted(subjects)
-        self.content[place] = {
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": place.name},
+        self.content[key] = {
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": key.name},
             "subjects": [{"apiGroup": _RBAC, "kind": _kind(subject), "name": subject} for subject in subjects],
         }
         for subject in subjects:
-            self._roles[subject].add(place.name)
+            self._roles[subject].add(key.name)
 
 
 def _kind(subject: str) -> str:
     return "User" if subject.startswith("kairship:user:") else "Group"
 
 
-def manifest(place: Place, content: Content) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": place.name, "labels": {ACCESS_LABEL: "true"}}
-    if place.namespace:
-        metadata["namespace"] = place.namespace
-    return {"apiVersion": f"{_RBAC}/v1", "kind": place.kind, "metadata": metadata, **content}
+def manifest(key: ObjectKey, content: Content) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": key.name, "labels": {ACCESS_LABEL: "true"}}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    return {"apiVersion": f"{_RBAC}/v1", "kind": key.kind, "metadata": metadata, **content}

@@ -1,7 +1,8 @@
-"""Who holds what on one instance, gathered from bindings. Pure functions.
+"""Who holds which permissions on one instance, collected from bindings. Pure functions.
 
-Grants add up before they become RBAC: what one binding allows everywhere and another in the namespaces of the system is
-a right that neither gives alone, and whoever holds the same as others shares their objects.
+Grants add up before they become RBAC, because two bindings together can give a right that neither gives alone: one
+allows an action everywhere, the other opens the namespaces of the system. Subjects that hold the same permissions in
+the end share their RBAC objects.
 """
 
 from collections import defaultdict
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kairship.access import Binding
-from kairship.access.bindings import shared
+from kairship.access.bindings import intern_permissions
 from kairship.resources import ScopeLevel, SubjectKind, is_reserved
 from kairship.resources.access_binding import Subject, name_inside
 
@@ -18,44 +19,46 @@ Permissions = frozenset[str]
 
 
 class Grants(msgspec.Struct, frozen=True):
-    whole: Mapping[str, Permissions]
-    """By subject: what holds on the whole instance."""
-    parts: Mapping[tuple[str, str], Permissions]
-    """By namespace and subject: what holds in that namespace."""
-    named: frozenset[str]
-    """Everybody who is bound there, also to nothing, and everybody in groups that are: Karmada's proxy must know the
-    names of a person and of all groups that come with it."""
+    """The permissions that subjects hold on one instance."""
+
+    on_instance: Mapping[str, Permissions]
+    """By subject: the permissions on the whole instance."""
+    on_namespaces: Mapping[tuple[str, str], Permissions]
+    """By namespace and subject: the permissions in that namespace."""
+    subjects: frozenset[str]
+    """All subjects of bindings, also of those without permissions, and all members of groups that are subjects:
+    Karmada's proxy must know the name of a user and of all groups that come with the request."""
 
 
 def subject_name(subject: Subject) -> str:
     return name_inside(subject.kind, subject.id)
 
 
-def concerns(binding: Binding, instance_uid: str) -> bool:
-    """Whether a binding means anything on an instance, revoked or not."""
+def applies_to(binding: Binding, instance_uid: str) -> bool:
+    """Whether a binding is about an instance, revoked or not."""
     scope = binding.spec.scope
     return scope.level is ScopeLevel.PLATFORM or scope.instance_uid == instance_uid
 
 
-def gather(bindings: Iterable[Binding], instance_uid: str) -> Grants:
-    whole: defaultdict[str, set[str]] = defaultdict(set)
-    parts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    named: set[str] = set()
+def collect_grants(bindings: Iterable[Binding], instance_uid: str) -> Grants:
+    on_instance: defaultdict[str, set[str]] = defaultdict(set)
+    on_namespaces: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    subjects: set[str] = set()
     for binding in bindings:
         subject, held = subject_name(binding.spec.subject), binding.spec.permissions
-        if binding.place is not None and concerns(binding, instance_uid):
-            named.add(subject)
-            named |= {name_inside(SubjectKind.USER, person) for person in binding.spec.members}
-        match binding.place:
+        if binding.grant_scope is not None and applies_to(binding, instance_uid):
+            subjects.add(subject)
+            subjects |= {name_inside(SubjectKind.USER, user) for user in binding.spec.members}
+        match binding.grant_scope:
             case ("platform", _, _):
-                whole[subject] |= held
+                on_instance[subject] |= held
             case ("instance", uid, _) if uid == instance_uid:
-                whole[subject] |= held
-            # What Karmada keeps for itself is nobody's by a right on a namespace.
+                on_instance[subject] |= held
+            # A right on a namespace never opens the namespaces that Karmada keeps for itself.
             case ("namespace", uid, namespace) if uid == instance_uid and not is_reserved(namespace):
-                parts[namespace, subject] |= held
+                on_namespaces[namespace, subject] |= held
     return Grants(
-        whole={subject: shared(frozenset(held)) for subject, held in whole.items() if held},
-        parts={key: shared(frozenset(held)) for key, held in parts.items() if held},
-        named=frozenset(named),
+        on_instance={subject: intern_permissions(frozenset(held)) for subject, held in on_instance.items() if held},
+        on_namespaces={key: intern_permissions(frozenset(held)) for key, held in on_namespaces.items() if held},
+        subjects=frozenset(subjects),
     )

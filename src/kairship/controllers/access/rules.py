@@ -1,9 +1,9 @@
-"""What a set of permissions means to Kubernetes, read from the table of `kairship.access`. Pure functions.
+"""Translates permissions into RBAC rules, by the permission catalogue of `kairship.access`. Pure functions.
 
-RBAC knows no exceptions, and a right on the whole instance leaves out the namespaces of the system. So only reading
-what is not delicate is granted over all namespaces at once, the rest namespace by namespace. Whoever may reach the
-namespaces of the system is granted everything at once. A right on `clusters/proxy` names its clusters, always: without
-names it would be one on all, and on more than that.
+RBAC has no exceptions, and a right on a whole instance excludes the namespaces of the system. So only harmless
+permissions are granted by ClusterRoleBindings, and the others namespace by namespace. Subjects that may use the
+namespaces of the system get everything by ClusterRoleBindings. A rule on `clusters/proxy` always names its clusters:
+without names it would apply to all of them, future ones included.
 """
 
 import functools
@@ -14,50 +14,51 @@ from typing import Any
 import msgspec
 
 from kairship.access import Permission, permissions
-from kairship.access.kinds import BY_RESOURCE, KARMADA, is_custom
-from kairship.access.namespaces import NEEDED as REACHES_SYSTEM
-from kairship.access.proxy import TO_MEMBERS
-from kairship.access.rules import READ
-from kairship.access.rules import Rule as TableRule
+from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
+from kairship.access.catalogue.kinds import BY_RESOURCE, KARMADA, is_custom
+from kairship.access.catalogue.rules import READ
+from kairship.access.catalogue.rules import Rule as TableRule
+from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION as REACHES_SYSTEM
 
 CARRY = "carry"
-"""A verb that means nothing. Karmada lets those be impersonated into a member who have any verb on its proxy."""
+"""A verb without a meaning. Karmada impersonates a subject in a member if it has any verb on the proxy of the
+member."""
 
 Rule = dict[str, Any]
 
 
 class CustomKind(msgspec.Struct, frozen=True, order=True):
-    """A kind that somebody defined in the instance."""
+    """A kind that is defined in the instance by a CustomResourceDefinition."""
 
     group: str
     plural: str
     namespaced: bool
 
 
-class Meaning(msgspec.Struct, frozen=True):
-    """The rules of a set of permissions, by where they are granted."""
+class InstanceRules(msgspec.Struct, frozen=True):
+    """The rules of a set of permissions on a whole instance."""
 
-    wide: list[Rule]
-    """Over the whole instance."""
-    deep: list[Rule]
-    """In every namespace that is not the system's."""
+    cluster_wide: list[Rule]
+    """The rules that are granted by a ClusterRoleBinding."""
+    per_namespace: list[Rule]
+    """The rules that are granted in every namespace except those of the system."""
 
 
 @functools.lru_cache(maxsize=1024)
-def on_the_whole(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> Meaning:
-    """For a right on a whole instance. Many hold the same, and are looked at again and again."""
-    wide, deep = _Rules(), _Rules()
+def instance_rules(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> InstanceRules:
+    """The rules of permissions on a whole instance. Cached, because many subjects hold the same permissions."""
+    cluster_wide, per_namespace = _Rules(), _Rules()
     system = REACHES_SYSTEM in held
     for permission, rule in _granted(held, kinds):
         for verb in rule.verbs:
-            at_once = system or _is_harmless(permission, rule, verb)
-            (wide if at_once else deep).add(rule.group, rule.resource, verb)
-    return Meaning(wide.compact(), deep.compact())
+            everywhere = system or _is_harmless(permission, rule, verb)
+            (cluster_wide if everywhere else per_namespace).add(rule.group, rule.resource, verb)
+    return InstanceRules(cluster_wide.compact(), per_namespace.compact())
 
 
 @functools.lru_cache(maxsize=1024)
-def in_a_namespace(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> list[Rule]:
-    """For a right on one namespace: nothing about what has no namespace, but the namespace itself can be seen."""
+def namespace_rules(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> list[Rule]:
+    """The rules of permissions on one namespace: nothing cluster-scoped, except reading the namespace itself."""
     rules = _Rules()
     for _, rule in _granted(held, kinds):
         if rule.namespaced:
@@ -68,19 +69,19 @@ def in_a_namespace(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> list[
     return rules.compact()
 
 
-def in_members(rules: Iterable[Rule]) -> list[Rule]:
-    """The same inside a member, which has none of Karmada's own kinds."""
+def member_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules without Karmada's own kinds, which a member does not have."""
     return [rule for rule in rules if not any(group.endswith(KARMADA) for group in rule["apiGroups"])]
 
 
-def proxy(clusters: Collection[str]) -> list[Rule]:
-    """To reach through to these members; with the rights that one has there."""
-    verbs = sorted({verb for rule in permissions()[TO_MEMBERS].rules for verb in rule.verbs})
+def proxy_rules(clusters: Collection[str]) -> list[Rule]:
+    """The rules to use the proxy of these members, with the rights that the subject has there."""
+    verbs = sorted({verb for rule in permissions()[MEMBER_PROXY_PERMISSION].rules for verb in rule.verbs})
     return [_on_proxy(clusters, verbs)] if clusters else []
 
 
-def carrier(clusters: Collection[str]) -> list[Rule]:
-    """To be named to these members, which grants nothing."""
+def carrier_rules(clusters: Collection[str]) -> list[Rule]:
+    """The rules to be impersonated in these members, which grant nothing by themselves."""
     return [_on_proxy(clusters, [CARRY])] if clusters else []
 
 
@@ -94,7 +95,7 @@ def _on_proxy(clusters: Collection[str], verbs: list[str]) -> Rule:
 
 
 def _granted(held: Collection[str], kinds: Iterable[CustomKind]) -> Iterator[tuple[Permission, TableRule]]:
-    """What the table does not have grants nothing, and what names clusters is granted elsewhere."""
+    """The rules of the catalogue. Unknown permissions grant nothing; `proxy_rules` grants what names clusters."""
     table, kinds = permissions(), tuple(kinds)
     for name in sorted(held):
         permission = table.get(name)
@@ -120,15 +121,15 @@ def _custom(verbs: tuple[str, ...], kinds: Iterable[CustomKind]) -> Iterator[Tab
 
 
 def _is_harmless(permission: Permission, rule: TableRule, verb: str) -> bool:
-    """Whether it may be granted over the namespaces of the system too."""
+    """Whether the verb may be granted in the namespaces of the system too."""
     if (rule.group, rule.resource) == ("", "namespaces"):
-        # A namespace is in itself, to RBAC: whoever may delete all could delete those of the system.
+        # RBAC cannot exclude single namespaces: a right to delete all would include those of the system.
         return verb in {*READ, "create"}
     return not rule.namespaced or not permission.delicate
 
 
 class _Rules:
-    """Verbs by kind, written in as few rules as possible and always in the same way."""
+    """Collects verbs by kind and writes them as few rules in a fixed order."""
 
     def __init__(self) -> None:
         self._verbs: defaultdict[tuple[str, str], set[str]] = defaultdict(set)

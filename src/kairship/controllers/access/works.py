@@ -1,7 +1,7 @@
-"""Our objects on their way into a member: one Work for each object and cluster, as Karmada makes them itself. Pure.
+"""The Works by which Karmada brings our RBAC objects into a member: one for each object and cluster. Pure functions.
 
-Four things make Karmada keep such an object, heal it and remove it in the end: its finalizer on the Work, its label and
-its two annotations on the object, and the name that Karmada itself would give the Work.
+Four things make Karmada keep such an object, repair it and remove it in the end: its finalizer on the Work, its label
+and its two annotations on the object, and the name that Karmada itself would give the Work.
 """
 
 import functools
@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from kairship.controllers.access.desired import Content, Place, manifest
-from kairship.controllers.inside import ACCESS_LABEL
+from kairship.controllers.access.desired import Content, ObjectKey, manifest
+from kairship.controllers.instance_cache import ACCESS_LABEL
 from kairship.instances.membership import execution_namespace
 
 FINALIZER = "karmada.io/execution-controller"
@@ -19,50 +19,50 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @functools.lru_cache(maxsize=65536)
-def work_name(place: Place) -> str:
-    """The name that Karmada finds the Work of an object by."""
-    name = place.name.replace(":", ".").lower()
-    parts = (place.namespace, name, place.kind) if place.namespace else (name, place.kind)
+def work_name(key: ObjectKey) -> str:
+    """The name by which Karmada finds the Work of an object."""
+    name = key.name.replace(":", ".").lower()
+    parts = (key.namespace, name, key.kind) if key.namespace else (name, key.kind)
     return f"{name}-{_encoded('-'.join(parts).lower())}"
 
 
-def object_in_member(cluster: str, place: Place, content: Content) -> dict[str, Any]:
-    """Our object with the marks by which Karmada recognises it."""
-    wanted = manifest(place, content)
+def object_in_member(cluster: str, key: ObjectKey, content: Content) -> dict[str, Any]:
+    """Our object with the label and annotations by which Karmada recognises it."""
+    wanted = manifest(key, content)
     wanted["metadata"]["labels"]["karmada.io/managed"] = "true"
-    wanted["metadata"]["annotations"] = _marks(cluster, place)
+    wanted["metadata"]["annotations"] = _annotations(cluster, key)
     return wanted
 
 
-def work(cluster: str, place: Place, content: Content) -> dict[str, Any]:
+def work(cluster: str, key: ObjectKey, content: Content) -> dict[str, Any]:
     return {
         "metadata": {
-            "name": work_name(place),
+            "name": work_name(key),
             "namespace": execution_namespace(cluster),
             "labels": {ACCESS_LABEL: "true"},
             "finalizers": [FINALIZER],
         },
-        "spec": {"workload": {"manifests": [object_in_member(cluster, place, content)]}},
+        "spec": {"workload": {"manifests": [object_in_member(cluster, key, content)]}},
     }
 
 
-def is_as(found: Mapping[str, Any], cluster: str, place: Place, content: Content) -> bool:
-    """Whether an object, or the manifest of one, is as it should be. Karmada adds labels and annotations of its own."""
+def matches(found: Mapping[str, Any], cluster: str, key: ObjectKey, content: Content) -> bool:
+    """Whether an object or a manifest is as desired. Karmada adds labels and annotations of its own."""
     metadata = found.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     return (
-        (found.get("kind"), metadata.get("namespace", ""), metadata.get("name")) == msgspec.structs.astuple(place)
+        (found.get("kind"), metadata.get("namespace", ""), metadata.get("name")) == msgspec.structs.astuple(key)
         and all((found.get(field) or None) == content.get(field) for field in ("rules", "roleRef", "subjects"))
         and labels.get(ACCESS_LABEL) == labels.get("karmada.io/managed") == "true"
-        and annotations.items() >= _marks(cluster, place).items()
+        and annotations.items() >= _annotations(cluster, key).items()
     )
 
 
-def _marks(cluster: str, place: Place) -> dict[str, str]:
+def _annotations(cluster: str, key: ObjectKey) -> dict[str, str]:
     return {
-        "work.karmada.io/name": work_name(place),
+        "work.karmada.io/name": work_name(key),
         "work.karmada.io/namespace": execution_namespace(cluster),
-        # What has our name is ours, also when somebody was there first.
+        # An object with our name is ours, also when it existed before.
         "work.karmada.io/conflict-resolution": "overwrite",
     }
 
@@ -72,7 +72,7 @@ def _encoded(text: str) -> str:
 
 
 def _digits(number: str) -> Iterator[str]:
-    """Without vowels and look-alikes, so that no word comes out by chance."""
+    """Encodes digits in the alphabet of Kubernetes, which has no vowels and no look-alikes."""
     for digit in number:
         yield _ALPHABET[ord(digit) % len(_ALPHABET)]
 

@@ -1,30 +1,31 @@
-"""The instance lifecycle controller: an instance is brought to where its spec wants it, one thing after the other.
+"""Reconciles an instance: one operation after the other brings it to its spec.
 
-One key is one instance, handled by one worker at a time. Adopting is nothing but waiting for somebody else's server,
-which may hang: there are workers to spare for that. Instances that run here cost the machine something, and take turns.
-A reconcile may take minutes and may be cancelled at any await, or killed: what had begun is in the status, steps are
-idempotent, and the next reconcile goes on from there. The order is fixed:
+A key is an instance, handled by one worker at a time. Adopting consists of waiting for the server of another operator,
+which may hang: there are spare workers for that. Operations on instances that run on this machine cost CPU and memory;
+a semaphore limits them. A reconcile may take minutes, and may be cancelled at any await, or killed: the status says
+what had begun, steps are idempotent, and the next reconcile continues from there. The order is fixed:
 
-    what had begun (a restore, an upgrade)  →  settings  →  version  →  backups  →  restore
+    an unfinished restore or upgrade  →  settings  →  version  →  backups  →  restore
 
-so that a backup shows the instance before a restore that was asked for together with it.
+so that a backup shows the instance before a restore that was requested together with it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, WantedInstance, instance_of
-from kairship.controllers.lifecycle import lasting, restoring, upgrading
-from kairship.controllers.lifecycle.backing_up import keep_backups
+from kairship.controllers.global_cluster import INSTANCE, GlobalCluster, WantedInstance, instance_key, instance_of
+from kairship.controllers.instance_cache import InstanceCaches, InstanceChange, Topic
+from kairship.controllers.lifecycle import credential_expiry, restoring, version_upgrade
 from kairship.controllers.lifecycle.backup_store import BackupStore
+from kairship.controllers.lifecycle.backups import reconcile_backups
 from kairship.controllers.lifecycle.deleting import delete
 from kairship.controllers.lifecycle.desired import settings_of
-from kairship.controllers.lifecycle.journal import Journal
-from kairship.controllers.lifecycle.settling import EVERY, InEffect, settle
-from kairship.controllers.lifecycle.work import Work
+from kairship.controllers.lifecycle.instance_status import InstanceStatusWriter
+from kairship.controllers.lifecycle.operation import InstanceOperation
+from kairship.controllers.lifecycle.provisioning import EVERY, AppliedSettings, provision
 from kairship.instances.drivers import Driver
 from kairship.kube import NotFound
 from kairship.reconcile import (
@@ -36,6 +37,7 @@ from kairship.reconcile import (
     Key,
     Metadata,
     MetadataOnly,
+    Notifications,
     Result,
     RetryAfter,
     RetryPolicy,
@@ -50,45 +52,42 @@ NAME = "lifecycle"
 FINALIZER = "kairship.io/lifecycle"
 
 Estimators = Callable[[Instance], Awaitable[Mapping[str, bytes]]]
-"""The kubeconfigs of an instance's members, by name, for the estimators that run beside its descheduler."""
-
-
-async def no_estimators(_: Instance) -> Mapping[str, bytes]:
-    """Until there are memberships to take them from."""
-    return {}
+"""Returns the kubeconfigs of an instance's members, by name, for the scheduler estimators that its descheduler uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How the controller works."""
+    """The settings of the controller."""
 
     backups: Path
-    """Where backups are kept."""
+    """The directory of the backups."""
     workers: int = 16
-    """So many adoptions may hang without any other instance having to wait. Not more: a new leader goes over all
-    instances, and with too many at once it would be too busy to keep its lease."""
-    at_once: int = 4
-    """So many instances that run here are created, changed or removed at the same time."""
+    """The number of workers, of which this many may hang in an adoption before other instances have to wait. It is
+    limited, because a new leader reconciles all instances: with too many at once it would be too busy to renew its
+    lease."""
+    local_operations: int = 4
+    """How many instances that run on this machine are created, changed or deleted at the same time."""
     timeout: float = 1800.0
-    """For one reconcile. An upgrade waits for every component in turn."""
+    """The timeout of one reconcile in seconds. An upgrade waits for every component in turn."""
 
 
 def lifecycle_controller(
     cluster: GlobalCluster,
     *,
     drivers: Mapping[DriverName, Driver],
+    instance_caches: InstanceCaches,
     clock: Clock,
     settings: Settings,
-    estimators: Estimators = no_estimators,
+    estimators: Estimators,
 ) -> Controller:
-    """`drivers` belong to one term: what they call refuses an older one."""
+    """`drivers` belong to one term: the supervisor that they call refuses calls of an older term."""
     lifecycle = Lifecycle(
         cluster.wanted.store,
         drivers,
         backups=BackupStore(settings.backups),
         clock=clock,
         estimators=estimators,
-        turns=asyncio.Semaphore(settings.at_once),
+        local_operations=asyncio.Semaphore(settings.local_operations),
     )
     return Controller(
         name=NAME,
@@ -97,6 +96,7 @@ def lifecycle_controller(
             Watch(cluster.memberships, instance_of),
             Watch(cluster.secrets, cluster.instances_adopted_by),
         ),
+        sources=(Notifications(instance_caches.subscribe, _of_change),),
         reconcile=lifecycle.reconcile,
         workers=settings.workers,
         timeout=settings.timeout,
@@ -104,7 +104,15 @@ def lifecycle_controller(
     )
 
 
+def _of_change(change: InstanceChange) -> Iterable[Key]:
+    # The estimators take from the members what could not be read before the cache was complete.
+    if change.topic is Topic.AVAILABILITY:
+        yield instance_key(change.instance)
+
+
 class Lifecycle:
+    """Reconciles instances."""
+
     def __init__(
         self,
         wanted: Store[WantedInstance],
@@ -113,80 +121,82 @@ class Lifecycle:
         backups: BackupStore,
         clock: Clock,
         estimators: Estimators,
-        turns: asyncio.Semaphore,
+        local_operations: asyncio.Semaphore,
     ) -> None:
         self._wanted = wanted
         self._drivers = drivers
-        self._turns = turns
+        self._local_operations = local_operations
         self._backups = backups
-        self._in_effect = InEffect(clock)
+        self._applied = AppliedSettings(clock)
         self._estimators = estimators
 
     async def reconcile(self, context: Context, key: Key) -> Result:
-        # The turn comes first: what was read before a wait of minutes would be out of date.
-        async with self._turn(key):
-            return await self._look_after(context, key)
+        # The limit comes first: an instance that was read before a wait of minutes would be out of date.
+        async with self._limit(key):
+            return await self._reconcile(context, key)
 
-    def _turn(self, key: Key) -> AbstractAsyncContextManager[None]:
+    def _limit(self, key: Key) -> AbstractAsyncContextManager[None]:
         wanted = self._wanted.get(key.name)
         driver = self._drivers.get(wanted.spec.driver) if wanted is not None else None
-        return self._turns if driver is not None and driver.capabilities.can_destroy else nullcontext()
+        return self._local_operations if driver is not None and driver.capabilities.can_destroy else nullcontext()
 
-    async def _look_after(self, context: Context, key: Key) -> Result:
+    async def _reconcile(self, context: Context, key: Key) -> Result:
         try:
-            instance = await context.client.get(INSTANCE, key.name, as_type=Instance)
+            instance = await context.client.typed(Instance).get(INSTANCE, key.name)
         except NotFound:
             return DONE
         if instance.deleting:
             return await self._delete(context, instance)
-        # Before anything exists that would have to be cleaned up. The change wakes this controller again.
+        # Added before anything exists that has to be cleaned up. The change enqueues the instance again.
         if await context.owner.add_finalizer(INSTANCE, _shaped(instance), FINALIZER):
             return DONE
-        work = await self._work(context, instance)
-        calm = await lasting.keep(work)
-        await self._bring_about(work)
-        await work.journal.write()
-        return RetryAfter(min(EVERY, calm))
+        operation = await self._operation(context, instance)
+        until_due = await credential_expiry.renew_if_due(operation)
+        await self._converge(operation)
+        await operation.writer.write()
+        return RetryAfter(min(EVERY, until_due))
 
-    async def _bring_about(self, work: Work) -> None:
-        estimators = await self._estimators(work.instance)
-        status = work.journal.status
-        if restoring.is_running(work):
-            await restoring.resume(work, settings_of(work.spec, version=status.karmada_version, estimators=estimators))
+    async def _converge(self, operation: InstanceOperation) -> None:
+        estimators = await self._estimators(operation.instance)
+        status = operation.status
+        if restoring.is_running(operation):
+            await restoring.resume(
+                operation, settings_of(operation.spec, version=status.karmada_version, estimators=estimators)
+            )
         if status.upgrade is not None:
-            await upgrading.resume(work, estimators)
-        settings = await settle(work, self._in_effect, estimators)
+            await version_upgrade.resume(operation, estimators)
+        settings = await provision(operation, self._applied, estimators)
         if settings is None:
             return
-        if await upgrading.upgrade(work, estimators):
-            settings = settings_of(work.spec, version=work.journal.status.karmada_version, estimators=estimators)
-            self._in_effect.remember(work.uid, settings)
-        await keep_backups(work)
-        await restoring.restore(work, settings)
+        if await version_upgrade.upgrade(operation, estimators):
+            settings = settings_of(operation.spec, version=operation.status.karmada_version, estimators=estimators)
+            self._applied.remember(operation.uid, settings)
+        await reconcile_backups(operation)
+        await restoring.restore(operation, settings)
 
     async def _delete(self, context: Context, instance: Instance) -> Result:
         if FINALIZER not in instance.metadata.finalizers:
             return DONE
-        work = await self._work(context, instance)
-        self._in_effect.forget(work.uid)
-        result = await delete(work)
+        operation = await self._operation(context, instance)
+        self._applied.forget(operation.uid)
+        result = await delete(operation)
         if result is not DONE:
             return result
-        # At the revision that the last word about its deletion has left.
-        return await context.owner.finalize(INSTANCE, _shaped(work.instance), FINALIZER, _nothing_left)
+        # At the revision of the last write of the status.
+        return await context.owner.finalize(INSTANCE, _shaped(operation.instance), FINALIZER, _nothing_left)
 
-    async def _work(self, context: Context, instance: Instance) -> Work:
-        journal = Journal(context, instance)
+    async def _operation(self, context: Context, instance: Instance) -> InstanceOperation:
+        writer = InstanceStatusWriter(context, instance)
         driver = self._drivers.get(instance.spec.driver)
         if driver is None:
-            message = f"this controller-manager has no driver {instance.spec.driver}"
+            message = f"this controller-manager has no driver {instance.spec.driver}; `local` needs --data-dir"
             if instance.deleting:
-                journal.state(InstanceCondition.DELETING, "True", InstanceReason.DELETE_FAILED, message)
+                writer.set_condition(InstanceCondition.DELETING, "True", InstanceReason.DELETE_FAILED, message)
             else:
-                journal.state(InstanceCondition.CREATED, "False", InstanceReason.CREATE_FAILED, message)
-            await journal.write()
+                writer.set_condition(InstanceCondition.CREATED, "False", InstanceReason.CREATE_FAILED, message)
+            await writer.write()
             raise TerminalError(message)
-        return Work(context, journal, driver, self._backups)
+        return InstanceOperation(context, writer, driver, self._backups)
 
 
 async def _nothing_left() -> Result:

@@ -1,13 +1,13 @@
-"""Bringing an instance back to one of its backups: each request exactly once.
+"""Restores an instance to one of its backups: each request exactly once.
 
-A backup that cannot be used is found out first, and ends the request with nothing changed. Then the request is written
+The backup is verified first; if it cannot be used, the request ends with nothing changed. Then the request is written
 into `status.restore`, and from there it is carried through to its end: once the driver has stopped the instance there
-is no other way out.
+is no way back.
 """
 
 from kairship.controllers.lifecycle import credentials
-from kairship.controllers.lifecycle.backup_store import Unusable
-from kairship.controllers.lifecycle.work import Work
+from kairship.controllers.lifecycle.backup_store import BackupUnusable
+from kairship.controllers.lifecycle.operation import InstanceOperation
 from kairship.controlplane.karmada import KarmadaSettings
 from kairship.instances.drivers import DriverError, StepFailed
 from kairship.reconcile import RetryableError
@@ -17,85 +17,91 @@ from kairship.resources.instance_status import Phase, Restore
 _RESTORED = InstanceCondition.RESTORED
 
 
-async def restore(work: Work, settings: KarmadaSettings) -> None:
-    """Carry out the restore that the spec asks for, unless it has been already."""
-    journal, asked, last = work.journal, work.spec.restore, work.journal.status.restore
-    if asked is None:
-        journal.drop(_RESTORED)
+async def restore(operation: InstanceOperation, settings: KarmadaSettings) -> None:
+    """Carries out the restore that the spec requests, unless that has been done already."""
+    writer, request, last = operation.writer, operation.spec.restore, operation.status.restore
+    if request is None:
+        writer.remove_condition(_RESTORED)
         return
-    if last is not None and last.request == asked.request:
+    if last is not None and last.request == request.request:
         return
-    if not work.driver.capabilities.can_backup:
-        journal.state(_RESTORED, "False", InstanceReason.NOT_SUPPORTED, f"the driver {work.spec.driver} cannot restore")
+    if not operation.driver.capabilities.can_backup:
+        writer.set_condition(
+            _RESTORED, "False", InstanceReason.NOT_SUPPORTED, f"the driver {operation.spec.driver} cannot restore"
+        )
         return
-    begun = Restore(request=asked.request, backup=asked.backup, phase=Phase.RUNNING, started_at=journal.now())
-    journal.set(restore=begun)
+    begun = Restore(request=request.request, backup=request.backup, phase=Phase.RUNNING, started_at=writer.now())
+    writer.set(restore=begun)
     try:
-        await _verify(work, asked.backup)
-        await work.driver.restore(work.desired(settings), work.backups.place(work.uid, asked.backup))
-    except (Unusable, DriverError) as error:
-        await _refuse(work, str(error))
+        await _verify(operation, request.backup)
+        await operation.driver.restore(
+            operation.desired(settings), operation.backups.directory(operation.uid, request.backup)
+        )
+    except (BackupUnusable, DriverError) as error:
+        await _refuse(operation, str(error))
         return
-    journal.state(_RESTORED, "False", InstanceReason.RESTORING, f"to backup {asked.backup}")
-    await journal.write()
-    journal.announce(InstanceReason.RESTORING, f"to backup {asked.backup}")
-    await resume(work, settings)
+    writer.set_condition(_RESTORED, "False", InstanceReason.RESTORING, f"to backup {request.backup}")
+    await writer.write()
+    writer.record_event(InstanceReason.RESTORING, f"to backup {request.backup}")
+    await resume(operation, settings)
 
 
-def is_running(work: Work) -> bool:
-    begun = work.journal.status.restore
+def is_running(operation: InstanceOperation) -> bool:
+    begun = operation.status.restore
     return begun is not None and begun.phase is Phase.RUNNING
 
 
-async def resume(work: Work, settings: KarmadaSettings) -> None:
-    """Go on with the restore that the status tells of, to its end."""
-    journal, begun = work.journal, _begun(work)
+async def resume(operation: InstanceOperation, settings: KarmadaSettings) -> None:
+    """Carries the restore in the status through to its end."""
+    writer, begun = operation.writer, _begun(operation)
     try:
-        place = work.backups.place(work.uid, begun.backup)
-        await work.run(Operation.RESTORE, await work.driver.restore(work.desired(settings), place))
+        directory = operation.backups.directory(operation.uid, begun.backup)
+        await operation.run(Operation.RESTORE, await operation.driver.restore(operation.desired(settings), directory))
     except (StepFailed, DriverError) as error:
-        journal.state(_RESTORED, "False", InstanceReason.RESTORE_FAILED, str(error))
-        await journal.write()
-        journal.announce(InstanceReason.RESTORE_FAILED, str(error), warning=True)
+        writer.set_condition(_RESTORED, "False", InstanceReason.RESTORE_FAILED, str(error))
+        await writer.write()
+        writer.record_event(InstanceReason.RESTORE_FAILED, str(error), warning=True)
         raise RetryableError(str(error)) from error
-    await credentials.publish(work)
-    _end(work, Phase.COMPLETED)
-    journal.state(_RESTORED, "True", InstanceReason.RESTORED, f"to backup {begun.backup}")
-    await journal.write()
-    journal.announce(InstanceReason.RESTORED, f"to backup {begun.backup}")
+    await credentials.publish(operation)
+    _end(operation, Phase.COMPLETED)
+    writer.set_condition(_RESTORED, "True", InstanceReason.RESTORED, f"to backup {begun.backup}")
+    await writer.write()
+    writer.record_event(InstanceReason.RESTORED, f"to backup {begun.backup}")
 
 
-async def _refuse(work: Work, message: str) -> None:
-    _end(work, Phase.FAILED, message)
-    work.journal.state(_RESTORED, "False", InstanceReason.BACKUP_UNUSABLE, f"nothing was changed: {message}")
-    await work.journal.write()
-    work.journal.announce(InstanceReason.BACKUP_UNUSABLE, message, warning=True)
+async def _refuse(operation: InstanceOperation, message: str) -> None:
+    _end(operation, Phase.FAILED, message)
+    operation.writer.set_condition(
+        _RESTORED, "False", InstanceReason.BACKUP_UNUSABLE, f"nothing was changed: {message}"
+    )
+    await operation.writer.write()
+    operation.writer.record_event(InstanceReason.BACKUP_UNUSABLE, message, warning=True)
 
 
-async def _verify(work: Work, name: str) -> None:
-    for backup in work.journal.status.backups:
+async def _verify(operation: InstanceOperation, name: str) -> None:
+    for backup in operation.status.backups:
         if backup.name == name and backup.sha256 is not None:
-            return await work.backups.verify(work.uid, name, sha256=backup.sha256)
-    raise Unusable(f"there is no finished backup {name}")
+            return await operation.backups.verify(operation.uid, name, sha256=backup.sha256)
+    raise BackupUnusable(f"there is no complete backup {name}")
 
 
-def _end(work: Work, phase: Phase, message: str = "") -> None:
-    journal, begun = work.journal, _begun(work)
-    journal.set(
+def _end(operation: InstanceOperation, phase: Phase, message: str = "") -> None:
+    writer, begun = operation.writer, _begun(operation)
+    writer.set(
         operation=None,
         restore=Restore(
             request=begun.request,
             backup=begun.backup,
             phase=phase,
             started_at=begun.started_at,
-            finished_at=journal.now(),
+            finished_at=writer.now(),
             message=message[:4000],
         ),
     )
 
 
-def _begun(work: Work) -> Restore:
-    begun = work.journal.status.restore
+def _begun(operation: InstanceOperation) -> Restore:
+    begun = operation.status.restore
     if begun is None:
         raise AssertionError("no restore has begun")
     return begun

@@ -1,7 +1,7 @@
-"""What the estimators of an instance need of its members: a kubeconfig for each, by name.
+"""The kubeconfigs that the scheduler estimators of an instance need: one for each member, by name.
 
-They run only where descheduling is on, one for each member that has joined, and come and go with them. They use the
-account that Karmada has in the member. While the instance cannot be asked, what was known of it stays.
+Estimators run only where the descheduler is enabled, one for each member that has joined. They use the account that
+Karmada has in the member. While the instance cannot be reached, the last known kubeconfigs are used.
 """
 
 import base64

@@ -1,7 +1,7 @@
-"""Bringing a cluster into its instance and keeping it there as container management describes it.
+"""Joins a cluster to its instance and keeps it there as container management describes it.
 
-Going over a membership costs a dozen calls in two clusters, so it is done when something has changed that it was made
-of, when Karmada says otherwise than it should, and now and then. What that is, is the `Basis`.
+A join costs a dozen calls to two clusters, so it is repeated only when its `JoinInputs` have changed, Karmada's own
+Cluster among them, and every ten minutes.
 """
 
 import hashlib
@@ -9,17 +9,17 @@ import hashlib
 import msgspec
 
 from kairship.controllers.global_cluster import GlobalCluster, RegisteredCluster, SecretFingerprint
-from kairship.controllers.inside import Inside, Insides, KarmadaCluster
-from kairship.controllers.membership.attention import EVERY, Attention
-from kairship.controllers.membership.report import Report
-from kairship.controllers.membership.rotating import Rotating
-from kairship.controllers.membership.wanted import join_of
+from kairship.controllers.instance_cache import InstanceCache, InstanceCaches, KarmadaCluster
+from kairship.controllers.membership.desired import join_of
+from kairship.controllers.membership.membership_status import MembershipStatusWriter
+from kairship.controllers.membership.stall_detection import EVERY, StallDetector
+from kairship.controllers.membership.token_rotation import TokenRotation
 from kairship.instances import membership
 from kairship.instances.drivers import DriverError
 from kairship.instances.membership import Join, JoinRefused, StillLeaving
 from kairship.instances.pool import NotConnected, Pool, TargetKind
 from kairship.kube import Client, KubeError
-from kairship.reconcile import Clock, Result, RetryableError, RetryAfter, jittered
+from kairship.reconcile import STALE, Clock, Result, RetryableError, RetryAfter, jittered
 from kairship.resources import (
     NAMESPACE,
     ClusterCondition,
@@ -30,149 +30,158 @@ from kairship.resources import (
     find_condition,
 )
 
-_REFUSED_AGAIN = 60.0
-_SOON = 2.0
-_AT_ONCE = 0.01
-_STALE = 0.2
-_WAITING = 15.0  # until somebody has restarted what we may not
+_REFUSED_RETRY = 60.0
+_LEAVING_RETRY = 2.0
+_IMMEDIATELY = 0.01
+_RESTART_RETRY = 15.0  # until the operator of an adopted Karmada has restarted its controllers
 _R, _P = MembershipReason, MembershipPhase
 
 
-class Basis(msgspec.Struct, frozen=True):
-    """What a membership was made of. When it differs, it is gone over again."""
+class JoinInputs(msgspec.Struct, frozen=True):
+    """The inputs of a join. When they have changed, the join is repeated."""
 
     instance_uid: str
     cluster_uid: str
     wanted: Join
-    way: str
-    """Where Karmada reaches the member, and whom it trusts there."""
+    endpoint: str
+    """A digest of the address at which Karmada reaches the member, and of its CA."""
     credential: str
     karmada: str
-    """The Cluster as Karmada has it."""
+    """The identity and state of Karmada's own Cluster."""
 
 
 class Joining:
+    """Remembers with which inputs each membership was joined."""
+
     def __init__(
         self,
         cluster: GlobalCluster,
-        rotating: Rotating,
-        attention: Attention,
+        rotation: TokenRotation,
+        stalls: StallDetector,
         *,
         pool: Pool,
-        insides: Insides,
+        instance_caches: InstanceCaches,
         clock: Clock,
     ) -> None:
         self._cluster = cluster
-        self._rotating = rotating
-        self._attention = attention
+        self._rotation = rotation
+        self._stalls = stalls
         self._pool = pool
-        self._insides = insides
+        self._instance_caches = instance_caches
         self._clock = clock
-        self._made: dict[str, tuple[Basis, float]] = {}
+        self._joined: dict[str, tuple[JoinInputs, float]] = {}
 
     def forget(self, name: str) -> None:
-        self._made.pop(name, None)
-        self._attention.forget(name)
+        self._joined.pop(name, None)
+        self._stalls.forget(name)
 
-    async def join(self, report: Report) -> Result:
-        """Brings it about as far as possible and reports. Raises `RetryableError` when a step failed."""
-        name, instance = report.membership.metadata.name, report.membership.spec.instance
+    async def join(self, writer: MembershipStatusWriter) -> Result:
+        """Joins the cluster as far as that is possible now. Raises `RetryableError` when a step failed."""
+        name, instance = writer.membership.metadata.name, writer.membership.spec.instance
         registered = self._cluster.clusters.store.get(name)
         if registered is None or registered.spec.virtual:
-            report.not_joined(_P.PENDING, _R.CLUSTER_MISSING, f"container management has no cluster {name}")
+            writer.set_not_joined(_P.PENDING, _R.CLUSTER_MISSING, f"container management has no cluster {name}")
             return RetryAfter(jittered(EVERY))
-        inside, karmada = self._instance(report, instance)
-        if inside is None or karmada is None:
+        cache, karmada = self._instance(writer, instance)
+        if cache is None or karmada is None:
             return RetryAfter(jittered(EVERY))
-        self._observe(report, inside.clusters.store.get(name))
+        self._observe(writer, cache.clusters.store.get(name))
         try:
             member = self._pool.cluster(name)
         except NotConnected as error:
-            report.not_joined(_P.PENDING, _R.CLUSTER_NOT_READY, str(error))
+            writer.set_not_joined(_P.PENDING, _R.CLUSTER_NOT_READY, str(error))
             self.forget(name)
-            if report.joined:
-                report.state(MembershipCondition.CREDENTIALS_CURRENT, "Unknown", _R.CLUSTER_NOT_READY, str(error))
+            if writer.joined:
+                writer.set_condition(
+                    MembershipCondition.CREDENTIALS_CURRENT, "Unknown", _R.CLUSTER_NOT_READY, str(error)
+                )
             return RetryAfter(jittered(EVERY))
         if refusal := self._refusal(registered):
-            report.not_joined(_P.FAILED, _R.DUPLICATE, refusal)
-            return RetryAfter(_REFUSED_AGAIN)
+            writer.set_not_joined(_P.FAILED, _R.DUPLICATE, refusal)
+            return RetryAfter(_REFUSED_RETRY)
         secret = self._secret_of(registered)
-        if secret is not None and secret.kubeconfig != self._pool.credential(TargetKind.CLUSTER, name):
-            return RetryAfter(_STALE)  # the pool and the picture of the Secrets hear of a change at different moments
-        basis = self._basis(instance, registered, member, inside)
-        if report.joined and self._holds(name, basis):
-            return await self._attention.ensure(report, karmada)
-        if not report.begun:
-            # Known before anything is done: whoever takes the membership away must know what there may be.
-            report.not_joined(_P.JOINING, _R.JOINING, "")
-            return RetryAfter(_AT_ONCE)
-        if not await self._go_over(report, karmada, member, basis):
-            return RetryAfter(_WAITING)
-        # Made of what we began with, and not of what there is by now: that may have changed in the meantime. What we
-        # have changed ourselves costs a second round, which finds everything done.
-        self._made[name] = (basis, self._clock.now())
-        return await self._attention.ensure(report, karmada)
+        if secret is not None and secret.kubeconfig != self._pool.credential_fingerprint(TargetKind.CLUSTER, name):
+            return STALE  # the pool and the cache of Secrets learn of a change at different moments
+        inputs = self._inputs(instance, registered, member, cache)
+        if writer.joined and self._is_current(name, inputs):
+            return await self._stalls.check(writer, karmada)
+        if not writer.begun:
+            # Written before anything is done: a later removal must know that there may be something to undo.
+            writer.set_not_joined(_P.JOINING, _R.JOINING, "")
+            return RetryAfter(_IMMEDIATELY)
+        if not await self._join_karmada(writer, karmada, member, inputs):
+            return RetryAfter(_RESTART_RETRY)
+        # The inputs that the join began with are remembered, not the present ones, which may have changed meanwhile.
+        # Our own changes of Karmada's Cluster cost a second round, which finds everything done.
+        self._joined[name] = (inputs, self._clock.now())
+        return await self._stalls.check(writer, karmada)
 
-    def _instance(self, report: Report, name: str) -> tuple[Inside | None, Client | None]:
+    def _instance(self, writer: MembershipStatusWriter, name: str) -> tuple[InstanceCache | None, Client | None]:
         found = self._cluster.observed.store.get(name)
         if found is None or found.metadata.deletion_timestamp is not None:
-            report.not_joined(_P.PENDING, _R.INSTANCE_MISSING, f"there is no instance {name}")
-            report.state(MembershipCondition.READY, "Unknown", _R.NOT_OBSERVED, "the instance does not exist")
+            writer.set_not_joined(_P.PENDING, _R.INSTANCE_MISSING, f"there is no instance {name}")
+            writer.set_condition(MembershipCondition.READY, "Unknown", _R.NOT_OBSERVED, "the instance does not exist")
             return None, None
         try:
-            client, inside = self._pool.instance(name), self._insides.get(name)
+            client, cache = self._pool.instance(name), self._instance_caches.get(name)
         except NotConnected as error:
-            report.not_joined(_P.PENDING, _R.INSTANCE_NOT_READY, str(error))
-            report.state(MembershipCondition.READY, "Unknown", _R.NOT_OBSERVED, str(error))
+            writer.set_not_joined(_P.PENDING, _R.INSTANCE_NOT_READY, str(error))
+            writer.set_condition(MembershipCondition.READY, "Unknown", _R.NOT_OBSERVED, str(error))
             return None, None
-        if inside is None:
-            report.not_joined(_P.PENDING, _R.INSTANCE_NOT_READY, "the instance is being looked at")
-        return inside, client
+        if cache is None:
+            writer.set_not_joined(_P.PENDING, _R.INSTANCE_NOT_READY, "the instance is being read; this takes a moment")
+        return cache, client
 
-    def _observe(self, report: Report, known: KarmadaCluster | None) -> None:
+    def _observe(self, writer: MembershipStatusWriter, known: KarmadaCluster | None) -> None:
         ready = known.status.find("Ready") if known is not None else None
         if ready is None:
-            report.state(MembershipCondition.READY, "Unknown", _R.NOT_OBSERVED, "Karmada has not looked at it yet")
+            writer.set_condition(
+                MembershipCondition.READY, "Unknown", _R.NOT_OBSERVED, "Karmada has not checked it yet"
+            )
         elif ready.status == "True":
-            report.state(MembershipCondition.READY, "True", _R.READY)
+            writer.set_condition(MembershipCondition.READY, "True", _R.READY)
         else:
-            report.state(MembershipCondition.READY, "False", _R.NOT_READY, ready.message)
+            writer.set_condition(MembershipCondition.READY, "False", _R.NOT_READY, ready.message)
 
     def _refusal(self, registered: RegisteredCluster) -> str:
-        """Why a cluster must not join that container management knows twice."""
+        """Why a cluster that is registered twice must not join; empty if it may."""
         name, identity = registered.metadata.name, registered.status.id
         valid = find_condition(registered.status.conditions, ClusterCondition.CREDENTIALS_VALID)
         if valid is not None and valid.reason in {ClusterReason.DUPLICATE, ClusterReason.OTHER_CLUSTER}:
             return valid.message or str(valid.reason)
-        for twin in self._cluster.clusters_identified_by(identity or ""):
-            its = self._cluster.memberships.store.get(twin.metadata.name)
-            if its is not None and twin.metadata.name != name:
-                return f"it is the same cluster as {twin.metadata.name}, which belongs to instance {its.spec.instance}"
+        for twin in self._cluster.clusters_with_identity(identity or ""):
+            other = self._cluster.memberships.store.get(twin.metadata.name)
+            if other is not None and twin.metadata.name != name:
+                return (
+                    f"it is the same cluster as {twin.metadata.name}, which belongs to instance {other.spec.instance}"
+                )
         return ""
 
-    def _basis(self, instance: str, registered: RegisteredCluster, member: Client, inside: Inside) -> Basis:
+    def _inputs(self, instance: str, registered: RegisteredCluster, member: Client, cache: InstanceCache) -> JoinInputs:
         found = self._cluster.observed.store.get(instance)
         secret = self._secret_of(registered)
-        karmada = inside.clusters.store.get(registered.metadata.name)
+        karmada = cache.clusters.store.get(registered.metadata.name)
         ready = karmada.status.find("Ready") if karmada is not None else None
-        way = hashlib.sha256(member.connection.server.encode() + (member.connection.ca or b"")).hexdigest()
+        endpoint = hashlib.sha256(member.connection.server.encode() + (member.connection.ca or b"")).hexdigest()
         shown = (karmada.metadata.uid, karmada.metadata.generation, karmada.metadata.labels) if karmada else ()
-        return Basis(
+        return JoinInputs(
             instance_uid=found.metadata.uid if found is not None else "",
             cluster_uid=registered.metadata.uid,
             wanted=join_of(registered),
-            way=way,
+            endpoint=endpoint,
             credential=str(secret.data) if secret is not None else "",
             karmada=f"{shown} {ready.status if ready is not None else ''}",
         )
 
-    def _holds(self, name: str, basis: Basis) -> bool:
-        known, since = self._made.get(name, (None, 0.0))
-        return known == basis and self._clock.now() - since < EVERY
+    def _is_current(self, name: str, inputs: JoinInputs) -> bool:
+        known, since = self._joined.get(name, (None, 0.0))
+        return known == inputs and self._clock.now() - since < EVERY
 
-    async def _go_over(self, report: Report, karmada: Client, member: Client, basis: Basis) -> bool:
-        """Whether all is done."""
-        registered = self._cluster.clusters.store.get(basis.wanted.name)
+    async def _join_karmada(
+        self, writer: MembershipStatusWriter, karmada: Client, member: Client, inputs: JoinInputs
+    ) -> bool:
+        """Joins the cluster. Returns whether nothing is left to do, old tokens included."""
+        registered = self._cluster.clusters.store.get(inputs.wanted.name)
         secret = self._secret_of(registered)
         edition = membership.edition_of(member.connection, secret.metadata.labels if secret is not None else None)
         try:
@@ -180,29 +189,29 @@ class Joining:
                 instance=karmada,
                 member=member,
                 reached_at=member.connection,
-                wanted=basis.wanted,
+                wanted=inputs.wanted,
                 edition=edition,
             )
-            retired = await self._rotating.retire(report, instance=karmada, member=member, edition=edition)
+            retired = await self._rotation.retire_old_tokens(writer, instance=karmada, member=member, edition=edition)
         except StillLeaving as error:
-            report.not_joined(_P.JOINING, _R.JOINING, str(error))
-            raise RetryableError(str(error), after=_SOON) from error
+            writer.set_not_joined(_P.JOINING, _R.JOINING, str(error))
+            raise RetryableError(str(error), after=_LEAVING_RETRY) from error
         except JoinRefused as error:
-            report.not_joined(_P.FAILED, _R.DUPLICATE, str(error))
-            self._fail(report, error)
-            raise RetryableError(str(error), after=_REFUSED_AGAIN) from error
+            writer.set_not_joined(_P.FAILED, _R.DUPLICATE, str(error))
+            self._set_rotation_failed(writer, error)
+            raise RetryableError(str(error), after=_REFUSED_RETRY) from error
         except (KubeError, DriverError) as error:
-            report.not_joined(_P.JOINING, _R.JOIN_FAILED, str(error))
-            self._fail(report, error)
+            writer.set_not_joined(_P.JOINING, _R.JOIN_FAILED, str(error))
+            self._set_rotation_failed(writer, error)
             raise RetryableError(str(error)) from error
         version = secret.metadata.resource_version if secret is not None else ""
         ends = registered.status.credentials.expires_at if registered and registered.status.credentials else None
-        report.has_joined(joined.uid, credentials_version=version, credentials_end=ends)
+        writer.set_joined(joined.uid, credentials_version=version, credentials_end=ends)
         return retired
 
-    def _fail(self, report: Report, error: Exception) -> None:
-        if report.joined:
-            report.state(MembershipCondition.CREDENTIALS_CURRENT, "False", _R.ROTATION_FAILED, str(error))
+    def _set_rotation_failed(self, writer: MembershipStatusWriter, error: Exception) -> None:
+        if writer.joined:
+            writer.set_condition(MembershipCondition.CREDENTIALS_CURRENT, "False", _R.ROTATION_FAILED, str(error))
 
     def _secret_of(self, registered: RegisteredCluster | None) -> SecretFingerprint | None:
         """The Secret with the cluster's credential."""

@@ -1,55 +1,59 @@
-"""Taking a cluster out of its instance: step by step, each look does what can be done and says what it waits for.
+"""Takes a cluster out of its instance, step by step: each reconcile does what it can and says what it waits for.
 
-Nothing is removed that is not this membership's: neither a Cluster of the same name that somebody else joined, nor the
-account that a member gave to another instance.
+Only objects of this membership are removed: neither a Cluster of the same name that was joined by other means, nor the
+account of another instance in the member.
 """
 
 from kairship.controllers.global_cluster import GlobalCluster
-from kairship.controllers.inside import ACCESS_LABEL, Inside, Insides
-from kairship.controllers.membership.report import Report
-from kairship.controllers.membership.restarts import Restarts
+from kairship.controllers.instance_cache import ACCESS_LABEL, InstanceCache, InstanceCaches
+from kairship.controllers.membership.membership_status import MembershipStatusWriter
+from kairship.controllers.membership.restarts import KarmadaRestarts
 from kairship.instances import membership
 from kairship.instances.pool import NotConnected, Pool
 from kairship.kube import Client, Conflict, NotFound, kinds
+from kairship.kube.cluster_identity import cluster_identity
 from kairship.reconcile import DONE, Result, RetryAfter
 from kairship.resources import MembershipCondition, MembershipPhase, MembershipReason, OnRemove
 
 _SOON = 0.5
-_AGAIN = 30.0
-_PATIENCE = 60.0  # with Karmada, if the member does answer
+_RETRY = 30.0
+_PATIENCE = 60.0  # how long Karmada may take with a member that answers
 _R = MembershipReason
 _LEAVING = MembershipCondition.LEAVING
 _OWN_RBAC = (kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLE_BINDINGS, kinds.CLUSTER_ROLES)
 
 
 class Leaving:
-    def __init__(self, cluster: GlobalCluster, restarts: Restarts, *, pool: Pool, insides: Insides) -> None:
+    def __init__(
+        self, cluster: GlobalCluster, restarts: KarmadaRestarts, *, pool: Pool, instance_caches: InstanceCaches
+    ) -> None:
         self._cluster = cluster
         self._restarts = restarts
         self._pool = pool
-        self._insides = insides
+        self._instance_caches = instance_caches
 
-    async def leave(self, report: Report) -> Result:
-        """`DONE` when nothing of the membership is left."""
-        name, spec = report.membership.metadata.name, report.membership.spec
-        if not report.begun:
+    async def leave(self, writer: MembershipStatusWriter) -> Result:
+        """Takes the cluster out as far as that is possible now. Returns `DONE` when nothing of the membership is
+        left."""
+        name, spec = writer.membership.metadata.name, writer.membership.spec
+        if not writer.begun:
             return DONE
-        report.set(phase=MembershipPhase.LEAVING)
+        writer.set(phase=MembershipPhase.LEAVING)
         member, why = self._member(name)
         if member is None and not spec.force:
-            message = f"{why}; set spec.force to leave what is in it"
-            report.state(_LEAVING, "True", _R.CLUSTER_UNREACHABLE, message)
-            return RetryAfter(_AGAIN)
+            message = f"{why}; set spec.force to leave Karmada's objects in the cluster"
+            writer.set_condition(_LEAVING, "True", _R.CLUSTER_UNREACHABLE, message)
+            return RetryAfter(_RETRY)
         if self._cluster.observed.store.get(spec.instance) is not None:
-            waiting = await self._out_of_the_instance(report, member)
+            waiting = await self._leave_instance(writer, member)
             if waiting is not None:
                 return waiting
-        if member is not None and await self._is_ours(report, member):
-            report.state(_LEAVING, "True", _R.CLEANING_UP)
+        if member is not None and await self._is_ours(writer, member):
+            writer.set_condition(_LEAVING, "True", _R.CLEANING_UP)
             if missing := await self._clean(member, name):
-                report.state(_LEAVING, "True", _R.CLEANING_UP, missing)
+                writer.set_condition(_LEAVING, "True", _R.CLEANING_UP, missing)
                 return RetryAfter(_SOON)
-        report.state(MembershipCondition.JOINED, "False", _R.LEFT)
+        writer.set_condition(MembershipCondition.JOINED, "False", _R.LEFT)
         return DONE
 
     def _member(self, name: str) -> tuple[Client | None, str]:
@@ -58,64 +62,69 @@ class Leaving:
         except NotConnected as error:
             return None, str(error)
 
-    async def _out_of_the_instance(self, report: Report, member: Client | None) -> Result | None:
-        """None when the instance does not have the cluster any more."""
-        name, spec = report.membership.metadata.name, report.membership.spec
+    async def _leave_instance(self, writer: MembershipStatusWriter, member: Client | None) -> Result | None:
+        """Removes the cluster from Karmada. Returns None when Karmada does not have it any more."""
+        name, spec = writer.membership.metadata.name, writer.membership.spec
         try:
-            instance, inside = self._pool.instance(spec.instance), self._insides.get(spec.instance)
+            instance, cache = self._pool.instance(spec.instance), self._instance_caches.get(spec.instance)
         except NotConnected as error:
-            report.state(_LEAVING, "True", _R.INSTANCE_NOT_READY, str(error))
-            return RetryAfter(_AGAIN)
-        if inside is None:
-            report.state(_LEAVING, "True", _R.INSTANCE_NOT_READY, "the instance is being looked at")
+            writer.set_condition(_LEAVING, "True", _R.INSTANCE_NOT_READY, str(error))
+            return RetryAfter(_RETRY)
+        if cache is None:
+            writer.set_condition(
+                _LEAVING, "True", _R.INSTANCE_NOT_READY, "the instance is being read; this takes a moment"
+            )
             return RetryAfter(_SOON)
-        uid = await self._own_cluster(report, inside, instance, member)
-        if uid is None and inside.clusters.store.get(name) is not None:
-            return None  # somebody else's
+        uid = await self._own_cluster(writer, cache, instance, member)
+        if uid is None and cache.clusters.store.get(name) is not None:
+            return None  # a Cluster that this membership did not create
         keep = spec.on_remove is OnRemove.KEEP
         if keep and member is not None:
-            await membership.disarm(member, name)
-        waited = report.since(_LEAVING, "True")
+            await membership.revoke_access(member, name)
+        waited = writer.seconds_in(_LEAVING, "True")
         impatient = spec.force and waited > _PATIENCE
-        report.state(_LEAVING, "True", _R.REMOVING_WORKLOADS)
+        writer.set_condition(_LEAVING, "True", _R.REMOVING_WORKLOADS)
         try:
-            left = await membership.depart(instance, name, by_force=keep or member is None or impatient, uid=uid)
+            left = await membership.leave(instance, name, by_force=keep or member is None or impatient, uid=uid)
         except Conflict:
-            return RetryAfter(_SOON)  # another Cluster has the name since the picture was made
+            return RetryAfter(_SOON)  # another Cluster of this name exists since the cache was read
         if left is None:
             return None
-        report.state(_LEAVING, "True", _R.REMOVING_WORKLOADS, left)
+        writer.set_condition(_LEAVING, "True", _R.REMOVING_WORKLOADS, left)
         if waited > _PATIENCE and member is not None:
-            # Its controllers get no further with a member that answers: once more from the beginning, if we may.
-            await self._restarts.after_waiting(waited, spec.instance)
+            # Karmada's controllers are stuck although the member answers: they are restarted, if the driver can do
+            # that.
+            await self._restarts.restart_after_waiting(waited, spec.instance)
         return RetryAfter(_SOON)
 
-    async def _own_cluster(self, report: Report, inside: Inside, instance: Client, member: Client | None) -> str | None:
-        """The UID of the Cluster that this membership made; None if there is none, or only another's."""
-        found = inside.clusters.store.get(report.membership.metadata.name)
+    async def _own_cluster(
+        self, writer: MembershipStatusWriter, cache: InstanceCache, instance: Client, member: Client | None
+    ) -> str | None:
+        """The UID of the Cluster that this membership created; None if there is none, or only a foreign one."""
+        found = cache.clusters.store.get(writer.membership.metadata.name)
         if found is None:
             return None
-        known = report.status.karmada_cluster_uid
+        known = writer.status.karmada_cluster_uid
         if known is not None:
             return found.metadata.uid if found.metadata.uid == known else None
-        # The join was killed before it could say so. Its identity tells whose it is.
-        registered = self._cluster.clusters.store.get(report.membership.metadata.name)
+        # The join was killed before it could write the UID. The identity of the cluster shows whether it is ours.
+        registered = self._cluster.clusters.store.get(writer.membership.metadata.name)
         identity = registered.status.id if registered is not None else None
         if identity is None and member is not None:
-            identity = await membership.identity(member)
+            identity = await cluster_identity(member)
         return found.metadata.uid if identity is not None and found.spec.id == identity else None
 
-    async def _is_ours(self, report: Report, member: Client) -> bool:
-        """Whether what Karmada has in the member is of this instance."""
+    async def _is_ours(self, writer: MembershipStatusWriter, member: Client) -> bool:
+        """Whether Karmada's objects in the member belong to this instance."""
         try:
-            instance = self._pool.instance(report.membership.spec.instance)
+            instance = self._pool.instance(writer.membership.spec.instance)
         except NotConnected:
-            # It is gone with everything, and with its identity.
-            return report.status.karmada_cluster_uid is not None
-        return await membership.is_used_by(member, report.membership.metadata.name, await membership.identity(instance))
+            # The instance is gone, and with it the identity to compare with.
+            return writer.status.karmada_cluster_uid is not None
+        return await membership.is_used_by(member, writer.membership.metadata.name, await cluster_identity(instance))
 
     async def _clean(self, member: Client, name: str) -> str | None:
-        # People's rights came by Karmada; what it did not take along goes now.
+        # Karmada brought our RBAC objects here; those that it did not remove are removed now.
         for kind in _OWN_RBAC:
             page = await member.list(kind, label_selector=f"{ACCESS_LABEL}=true")
             for item in page.items:
@@ -124,4 +133,4 @@ class Leaving:
                     await member.delete(kind, metadata["name"], namespace=metadata.get("namespace"))
                 except NotFound:
                     continue
-        return await membership.clean(member, name)
+        return await membership.clean_up(member, name)

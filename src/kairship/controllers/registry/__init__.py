@@ -1,9 +1,9 @@
-"""The instance registry controller: what roles can be bound to, as global management learns it.
+"""The instance registry controller: registers with global management what roles can be bound to.
 
-`wanted` says which registrations there should be (pure functions), `reconciler` makes, renews and removes them, and
-keeps the catalogue of resource types and actions beside them.
+`desired` says which Registrations there should be (pure functions). `reconciler` creates, updates and removes them, and
+keeps the catalogue of resource types and actions (Products) next to them.
 """
 
-from kairship.controllers.registry.reconciler import NAME, registry_controller
+from kairship.controllers.registry.reconciler import registry_controller
 
-__all__ = ["NAME", "registry_controller"]
+__all__ = ["registry_controller"]

@@ -1,8 +1,8 @@
 """Registers instances, namespaces that workspaces hold, and the catalogue with global management, by custom resource.
 
-A key is an instance, or a product of the catalogue. Registrations and products wake it too, so that what somebody
-deleted or changed by hand comes back; what belongs to an instance that is gone is removed whenever it is seen. Rights
-do not pass on: what was made anew under a name used before is another registration.
+A key is an instance, or a Product of the catalogue. Registrations and Products enqueue their key too, so that what was
+deleted or changed by hand comes back, and Registrations of an instance that is gone are removed whenever they are seen.
+Rights do not pass on: an instance that was created again under its old name gets another Registration.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,12 +11,13 @@ import msgspec
 
 from kairship.access import products
 from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
-from kairship.controllers.inside import Insides
-from kairship.controllers.registry.wanted import held_namespaces, instance_of, registrations
-from kairship.controllers.telling import tell
+from kairship.controllers.instance_cache import InstanceCaches, InstanceChange, Topic
+from kairship.controllers.instance_condition import write_instance_condition
+from kairship.controllers.registry.desired import held_namespaces, instance_of, registrations
 from kairship.kube import Client, Conflict
 from kairship.reconcile import (
     DONE,
+    STALE,
     Backoff,
     Clock,
     Context,
@@ -24,6 +25,7 @@ from kairship.reconcile import (
     Key,
     Metadata,
     Metrics,
+    Notifications,
     Reflector,
     Result,
     RetryAfter,
@@ -52,7 +54,6 @@ NAME = Writer.INSTANCE_REGISTRY.value.removeprefix("kairship-")
 REGISTRATION, PRODUCT = resource_of(REGISTRATIONS), resource_of(PRODUCTS)
 _CATALOGUE = "catalogue"
 _EVERY = 600.0
-_STALE = 0.2
 
 
 class KnownRegistration(msgspec.Struct, frozen=True):
@@ -67,11 +68,11 @@ class KnownProduct(msgspec.Struct, frozen=True):
 
 
 def registry_controller(
-    cluster: GlobalCluster, client: Client, *, insides: Insides, clock: Clock, metrics: Metrics
+    cluster: GlobalCluster, client: Client, *, instance_caches: InstanceCaches, clock: Clock, metrics: Metrics
 ) -> Controller:
     known = Reflector(client, Selection(REGISTRATION, KnownRegistration), clock=clock, metrics=metrics)
     catalogue = Reflector(client, Selection(PRODUCT, KnownProduct), clock=clock, metrics=metrics)
-    registry = Registry(cluster, known, catalogue, insides=insides)
+    registry = Registry(cluster, known, catalogue, instance_caches=instance_caches)
 
     def of_registration(registration: KnownRegistration) -> Iterable[Key]:
         if (instance := instance_of(registration.spec)) is not None:
@@ -85,6 +86,7 @@ def registry_controller(
             Watch(known, of_registration),
             _Catalogue(catalogue, _of_product),
         ),
+        sources=(Notifications(instance_caches.subscribe, _of_change),),
         reconcile=registry.reconcile,
         workers=4,
         timeout=60.0,
@@ -93,12 +95,17 @@ def registry_controller(
 
 
 class _Catalogue(Watch[KnownProduct]):
-    """Wakes for what should be there as well as for what is: at first nothing is."""
+    """Enqueues the Products that should exist as well as those that do: at first there are none."""
 
-    def subscribe(self, add: Callable[[Key], None]) -> Callable[[], None]:
+    def subscribe(self, enqueue: Callable[[Key], None]) -> Callable[[], None]:
         for name in products():
-            add(_product_key(name))
-        return super().subscribe(add)
+            enqueue(_product_key(name))
+        return super().subscribe(enqueue)
+
+
+def _of_change(change: InstanceChange) -> Iterable[Key]:
+    if change.topic in {Topic.NAMESPACES, Topic.AVAILABILITY}:
+        yield instance_key(change.instance)
 
 
 def _product_key(product: str) -> Key:
@@ -110,24 +117,26 @@ def _of_product(product: KnownProduct) -> Iterable[Key]:
 
 
 class Registry:
+    """Reconciles Registrations and Products."""
+
     def __init__(
         self,
         cluster: GlobalCluster,
         known: Reflector[KnownRegistration],
         catalogue: Reflector[KnownProduct],
         *,
-        insides: Insides,
+        instance_caches: InstanceCaches,
     ) -> None:
         self._cluster = cluster
         self._known = known
         self._catalogue = catalogue
-        self._insides = insides
+        self._instance_caches = instance_caches
 
     async def reconcile(self, context: Context, key: Key) -> Result:
         if key.namespace == _CATALOGUE:
-            return await self._offer(context, key.name)
-        if not self._cluster.in_step(key.name):
-            return RetryAfter(_STALE)
+            return await self._sync_product(context, key.name)
+        if not self._cluster.caches_agree(key.name):
+            return STALE
         instance = self._cluster.observed.store.get(key.name)
         existing = [each for each in self._known.store if instance_of(each.spec) == key.name]
         wanted = self._wanted(instance, existing) if instance is not None else {}
@@ -137,64 +146,64 @@ class Registry:
             if expected is None or (expected.uid, expected.parent) != (each.spec.uid, each.spec.parent):
                 removed |= await _remove(context.client, each)
         if removed:
-            return RetryAfter(_STALE)
+            return STALE
         found = {each.metadata.name: each.spec for each in existing}
         for name, spec in wanted.items():
             if found.get(name) != spec:
                 await context.owner.apply(REGISTRATION, {"metadata": {"name": name}, "spec": msgspec.to_builtins(spec)})
         if instance is None or instance.metadata.deletion_timestamp is not None:
             return DONE
-        return await self._tell(context, instance)
+        return await self._write_condition(context, instance)
 
     def _wanted(self, instance: ObservedInstance, existing: Iterable[KnownRegistration]) -> dict[str, RegistrationSpec]:
-        inside = self._insides.get(instance.metadata.name)
+        cache = self._instance_caches.get(instance.metadata.name)
         own_one = self._known.store.get(f"kairship.instance.{instance.metadata.name}")
         held = held_namespaces(own_one.spec, own_one.status, instance.metadata.uid) if own_one is not None else ()
-        if inside is not None:
-            namespaces = {each.metadata.name: each.metadata.uid for each in inside.namespaces.store}
+        if cache is not None:
+            namespaces = {each.metadata.name: each.metadata.uid for each in cache.namespaces.store}
         else:
-            # What cannot be asked is taken to be as it was.
+            # While the instance cannot be read, its namespaces are taken to be as they were.
             own = Parent(resource_type="instance", name=instance.metadata.name)
             namespaces = {each.spec.resource: each.spec.uid for each in existing if each.spec.parent == own}
         return registrations(instance, held, namespaces)
 
-    async def _offer(self, context: Context, product: str) -> Result:
+    async def _sync_product(self, context: Context, product: str) -> Result:
         spec, known = products().get(product), self._catalogue.store.get(product)
         if spec is None:
-            return DONE  # somebody else's
+            return DONE  # a Product that is not ours
         if known is None or known.spec != spec:
             await context.owner.apply(PRODUCT, {"metadata": {"name": product}, "spec": msgspec.to_builtins(spec)})
         return RetryAfter(jittered(_EVERY))
 
-    async def _tell(self, context: Context, instance: ObservedInstance) -> Result:
-        """What global management made of it."""
+    async def _write_condition(self, context: Context, instance: ObservedInstance) -> Result:
+        """Writes whether global management has accepted the Registration."""
         registration = self._known.store.get(f"kairship.instance.{instance.metadata.name}")
-        said = (
+        accepted = (
             find_condition(registration.status.conditions, RegistrationCondition.REGISTERED)
             if registration is not None
             else None
         )
-        known = said is not None and said.status == "True"
-        told = await tell(
+        known = accepted is not None and accepted.status == "True"
+        written = await write_instance_condition(
             context,
             instance,
             InstanceCondition.REGISTERED,
             "True" if known else "False",
             InstanceReason.REGISTERED if known else InstanceReason.REGISTRATION_PENDING,
-            said.message if said is not None else "",
+            accepted.message if accepted is not None else "",
         )
-        if not told:
-            return RetryAfter(_STALE)
+        if not written:
+            return STALE
         return RetryAfter(jittered(_EVERY))
 
 
 async def _remove(client: Client, registration: KnownRegistration) -> bool:
-    """Whether there was something to remove."""
+    """Deletes a Registration. Returns True, because the cache still has it."""
     if registration.metadata.deletion_timestamp is None:
         try:
             await client.delete(
                 REGISTRATION, registration.metadata.name, uid=registration.metadata.uid, missing_ok=True
             )
         except Conflict:
-            return True  # another one of this name: the next look is at that one
+            return True  # another Registration of this name exists since; the next reconcile compares it
     return True

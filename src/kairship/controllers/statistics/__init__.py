@@ -1,11 +1,11 @@
-"""The resource statistics controller: what every instance holds, in numbers.
+"""The resource statistics controller: counts what every instance holds.
 
-`tally` counts the objects of a kind from their changes, `readiness` says when a workload counts as ready, `summing`
-adds up clusters (pure functions), `picture` follows one instance with the account of its collector, `reconciler` writes
-the sums down when they have changed.
+`kind_counter` counts the objects of one kind from their changes, `readiness` says when a workload counts as ready, and
+`cluster_sums` adds up the members; the latter two are pure functions. `instance_counter` runs the counters of one
+instance with the account of its collector, and `reconciler` writes the numbers when they have changed.
 """
 
-from kairship.controllers.statistics.picture import Pictures
-from kairship.controllers.statistics.reconciler import NAME, statistics_controller
+from kairship.controllers.statistics.instance_counter import InstanceCounters
+from kairship.controllers.statistics.reconciler import statistics_controller
 
-__all__ = ["NAME", "Pictures", "statistics_controller"]
+__all__ = ["InstanceCounters", "statistics_controller"]

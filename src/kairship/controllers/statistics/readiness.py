@@ -1,4 +1,7 @@
-"""When a workload counts as ready, kind by kind, to judge by the status that Karmada gathers from the members. Pure."""
+"""When a workload counts as ready, for each kind. Pure functions.
+
+The status of a workload is the one that Karmada aggregates from the members.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -26,7 +29,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """The part of any workload that tells."""
+    """The fields of any workload that decide whether it is ready."""
 
     metadata: Metadata
     spec: _Spec = _Spec()

@@ -1,11 +1,9 @@
-"""The status sync controller: how every instance is doing, as conditions and in one word.
+"""The status sync controller: observes every instance and writes its conditions and its state.
 
-`observation` looks, `findings` says what that means (pure functions), `damping` keeps what is written from flapping,
-`reconciler` puts them together.
+`probe` observes an instance, `findings` translates that into conditions (pure functions), `damping` keeps conditions
+from flapping, and `reconciler` combines them.
 """
 
-from kairship.controllers.status_sync.damping import Thresholds
-from kairship.controllers.status_sync.observation import Reach
-from kairship.controllers.status_sync.reconciler import NAME, Settings, status_sync_controller
+from kairship.controllers.status_sync.reconciler import Settings, status_sync_controller
 
-__all__ = ["NAME", "Reach", "Settings", "Thresholds", "status_sync_controller"]
+__all__ = ["Settings", "status_sync_controller"]

@@ -1,11 +1,11 @@
-"""From what was seen of an instance to conditions and a state. Pure functions."""
+"""Translates an observation of an instance into conditions and a state. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kairship.controllers.status_sync.observation import Member, Observation, Unasked
+from kairship.controllers.status_sync.probe import Member, NotObserved, Observation
 from kairship.controlplane import karmada
 from kairship.instances.drivers import ComponentHealth
-from kairship.instances.pool_health import Health, Reason
+from kairship.instances.pool.health import Health, Reason
 from kairship.resources import (
     Condition,
     Finding,
@@ -31,7 +31,7 @@ COMPONENTS: Mapping[str, InstanceCondition] = {
     karmada.DESCHEDULER: _C.DESCHEDULER_HEALTHY,
 }
 
-_REACHED = {
+_REACHABLE_REASONS = {
     Reason.ANSWERS: _R.ANSWERS,
     Reason.TIMED_OUT: _R.TIMED_OUT,
     Reason.CERTIFICATE_REJECTED: _R.CERTIFICATE_REJECTED,
@@ -44,16 +44,16 @@ _NAMED = 10
 
 
 def findings(seen: Observation, spec: InstanceSpec, *, shows_all: bool) -> list[Finding]:
-    """One for each aspect. `shows_all`: a component that the driver does not mention does not run."""
+    """One finding for each condition. With `shows_all`, a component that the driver does not report does not run."""
     return [
-        _reachable(seen.reach),
+        _reachable(seen.health),
         *_components(seen.components, spec, shows_all=shows_all),
         _members(seen.members),
     ]
 
 
 def readiness(conditions: Iterable[Condition], *, deleting: bool) -> Finding:
-    """The summary of all other conditions, as they are written."""
+    """The condition Ready, which summarises all other conditions."""
     conditions = tuple(conditions)
     if deleting:
         return Finding(_C.READY, "False", _R.BEING_DELETED)
@@ -61,21 +61,22 @@ def readiness(conditions: Iterable[Condition], *, deleting: bool) -> Finding:
     if created is None or created.status != "True":
         return Finding(_C.READY, "False", _R.NOT_CREATED, created.message if created else "")
     if reachable is None or reachable.status == "Unknown":
-        return Finding(_C.READY, "Unknown", _R.NOT_REACHABLE, "nobody has been able to look yet")
+        return Finding(_C.READY, "Unknown", _R.NOT_REACHABLE, "the plane has not reached the instance yet")
     api_server = find_condition(conditions, _C.API_SERVER_HEALTHY)
     for needed in (reachable, api_server):
         if needed is not None and needed.status == "False":
             return Finding(_C.READY, "False", _R.NOT_REACHABLE, needed.message)
     components = [find_condition(conditions, kind) for kind in COMPONENTS.values()]
-    # What nobody can see from outside says nothing; what is seen to be ill does.
-    ill = [condition for condition in components if condition is not None and condition.status == "False"]
-    if ill:
-        return Finding(_C.READY, "True", _R.DEGRADED, "; ".join(f"{each.type}: {each.message}" for each in ill))
+    # An Unknown component says nothing; an unhealthy one makes the instance degraded.
+    unhealthy = [condition for condition in components if condition is not None and condition.status == "False"]
+    if unhealthy:
+        message = "; ".join(f"{each.type}: {each.message}" for each in unhealthy)
+        return Finding(_C.READY, "True", _R.DEGRADED, message)
     return Finding(_C.READY, "True", _R.AS_EXPECTED)
 
 
 def state_of(conditions: Iterable[Condition], *, deleting: bool) -> InstanceState:
-    """What the instance is doing, in one word."""
+    """The state of the instance in one word."""
     if deleting:
         return InstanceState.TERMINAL
     conditions = tuple(conditions)
@@ -89,21 +90,23 @@ def state_of(conditions: Iterable[Condition], *, deleting: bool) -> InstanceStat
     return InstanceState.RUNNING if ready.status == "True" else InstanceState.UNAVAILABLE
 
 
-def _reachable(reach: Health) -> Finding:
-    if reach.reachable:
+def _reachable(health: Health) -> Finding:
+    if health.reachable:
         return Finding(_C.REACHABLE, "True", _R.ANSWERS)
-    reason = _REACHED.get(reach.reason, _R.CONNECT_FAILED)
-    return Finding(_C.REACHABLE, "Unknown" if reach.reason in _TOO_EARLY else "False", reason, reach.message)
+    reason = _REACHABLE_REASONS.get(health.reason, _R.CONNECT_FAILED)
+    return Finding(_C.REACHABLE, "Unknown" if health.reason in _TOO_EARLY else "False", reason, health.message)
 
 
-def _components(seen: Sequence[ComponentHealth] | Unasked, spec: InstanceSpec, *, shows_all: bool) -> Iterable[Finding]:
+def _components(
+    seen: Sequence[ComponentHealth] | NotObserved, spec: InstanceSpec, *, shows_all: bool
+) -> Iterable[Finding]:
     switched_off = {
         karmada.SEARCH: not spec.search.enabled,
         karmada.METRICS_ADAPTER: not spec.metrics_adapter.enabled,
         karmada.DESCHEDULER: not spec.descheduler.enabled,
     }
     for component, kind in COMPONENTS.items():
-        if isinstance(seen, Unasked):
+        if isinstance(seen, NotObserved):
             yield Finding(kind, "Unknown", _R.NOT_OBSERVED, seen.why)
         elif not (found := [each for each in seen if _belongs(each.component, component)]):
             if switched_off.get(component):
@@ -111,15 +114,15 @@ def _components(seen: Sequence[ComponentHealth] | Unasked, spec: InstanceSpec, *
             elif shows_all:
                 yield Finding(kind, "False", _R.NOT_RUNNING)
             else:
-                yield Finding(kind, "Unknown", _R.NOT_OBSERVED, "it does not show from outside")
-        elif ill := [each for each in found if not each.healthy]:
-            yield Finding(kind, "False", _R.UNHEALTHY, "; ".join(_described(each, component) for each in ill))
+                yield Finding(kind, "Unknown", _R.NOT_OBSERVED, "the driver cannot observe it")
+        elif unhealthy := [each for each in found if not each.healthy]:
+            yield Finding(kind, "False", _R.UNHEALTHY, "; ".join(_described(each, component) for each in unhealthy))
         else:
             yield Finding(kind, "True", _R.HEALTHY)
 
 
 def _belongs(seen: str, component: str) -> bool:
-    """Estimators are told about with the descheduler: it is for its sake that they run."""
+    """Estimators count as part of the descheduler, because they run for it."""
     return seen == component or (component == karmada.DESCHEDULER and seen.startswith(f"{karmada.ESTIMATOR}-"))
 
 
@@ -127,9 +130,9 @@ def _described(seen: ComponentHealth, component: str) -> str:
     return seen.reason if seen.component == component else f"{seen.component}: {seen.reason}"
 
 
-def _members(seen: Sequence[Member] | Unasked) -> Finding:
+def _members(seen: Sequence[Member] | NotObserved) -> Finding:
     kind = _C.MEMBERS_REACHABLE
-    if isinstance(seen, Unasked):
+    if isinstance(seen, NotObserved):
         return Finding(kind, "Unknown", _R.NOT_OBSERVED, seen.why)
     if not seen:
         return Finding(kind, "True", _R.NO_MEMBERS)

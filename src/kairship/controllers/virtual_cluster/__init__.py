@@ -1,9 +1,9 @@
-"""The virtual cluster sync controller: every instance is a hidden cluster of container management.
+"""The virtual cluster sync controller: registers every instance as a hidden cluster of container management.
 
-`identity` is the account inside the instance by which its objects are read, `credentials` the Secret that opens it,
-`reconciler` puts them together with the Cluster object.
+`collector_account` is the account inside the instance by which the collector reads it, `credentials` the Secret with a
+token of that account, and `reconciler` keeps both and the Cluster object in step with the instance.
 """
 
-from kairship.controllers.virtual_cluster.reconciler import NAME, instance_of_cluster, virtual_cluster_controller
+from kairship.controllers.virtual_cluster.reconciler import virtual_cluster_controller
 
-__all__ = ["NAME", "instance_of_cluster", "virtual_cluster_controller"]
+__all__ = ["virtual_cluster_controller"]

@@ -1,11 +1,14 @@
-"""The Secret that opens an instance for the collector. What is known of it is in its labels: nobody has to read it."""
+"""The Secret with the collector's kubeconfig for an instance.
+
+Its labels say when its token is due for renewal and where it leads, so that the controller need not read its content.
+"""
 
 import base64
 import hashlib
 from typing import Any
 
 from kairship.controllers.global_cluster import INSTANCE, ObservedInstance, SecretFingerprint
-from kairship.controllers.virtual_cluster import identity
+from kairship.controllers.virtual_cluster import collector_account
 from kairship.kube import Client, Connection, kinds
 from kairship.reconcile import Context
 from kairship.resources import KUBECONFIG, NAMESPACE
@@ -18,12 +21,13 @@ LIFETIME = 24 * 3600
 
 
 def secret_name(instance: ObservedInstance) -> str:
-    """With the beginning of the UID: an instance never meets the Secret of a predecessor of the same name."""
+    """Contains the beginning of the UID, so that an instance never finds the Secret of a predecessor of the same
+    name."""
     return f"collector-{instance.metadata.name}-{instance.metadata.uid[:8]}"
 
 
 def renew_at(secret: SecretFingerprint, connection: Connection) -> float:
-    """The time at which a new token is due; 0, which is long ago, if it leads elsewhere or nothing is known."""
+    """When a new token is due; 0, which is long ago, if the Secret leads to another address or does not say when."""
     labels = secret.metadata.labels or {}
     if labels.get(_ADDRESS_LABEL) != _address(connection):
         return 0.0
@@ -34,14 +38,14 @@ def renew_at(secret: SecretFingerprint, connection: Connection) -> float:
 
 
 async def renew(context: Context, instance: ObservedInstance, client: Client) -> float:
-    """A new token in the Secret; the one before stays valid to its own end. Returns when the next one is due."""
-    issued = await identity.token(client, seconds=LIFETIME)
+    """Writes a new token into the Secret and returns when the next one is due. The old token stays valid to its end."""
+    issued = await collector_account.token(client, seconds=LIFETIME)
     now = context.clock.wall()
     due = now + (issued.ends - now) / 2
     connection = client.connection
     content = Connection(
         server=connection.server, ca=connection.ca, tls_server_name=connection.tls_server_name, token=issued.token
-    ).to_kubeconfig(name=instance.metadata.name, user=identity.ACCOUNT)
+    ).to_kubeconfig(name=instance.metadata.name, user=collector_account.ACCOUNT)
     labels = {
         INSTANCE_LABEL: instance.metadata.name,
         UID_LABEL: instance.metadata.uid,
@@ -63,7 +67,7 @@ async def renew(context: Context, instance: ObservedInstance, client: Client) ->
 
 
 def owner(instance: ObservedInstance) -> dict[str, str]:
-    """Where there is a garbage collector it removes what is left behind; this controller does not rely on it."""
+    """The owner reference, for a garbage collector where there is one; this controller does not rely on it."""
     return {
         "apiVersion": INSTANCE.api_version,
         "kind": INSTANCE.kind,

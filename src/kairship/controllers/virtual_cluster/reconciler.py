@@ -1,8 +1,9 @@
 """Keeps the Cluster that stands for an instance, and the Secret by which it is read, in step with the instance.
 
-A key is an instance. Changes of the instance, of its Cluster and Secret, of the kinds that it serves and of its
-reachability wake it. While an instance cannot be reached everything stays as it is. What belongs to an instance that is
-gone, or to an earlier one of the same name, is removed whenever it is seen: also after a time in which nobody looked.
+A key is an instance. Changes of the instance, of its Cluster and Secret, of the kinds that it serves and of its health
+enqueue it. While an instance cannot be reached everything stays as it is. A Cluster or Secret of an instance that is
+gone, or of an earlier one of the same name, is removed whenever it is seen, also after a time without a running
+controller.
 """
 
 from collections.abc import Iterable
@@ -18,19 +19,21 @@ from kairship.controllers.global_cluster import (
     instance_key,
     no_key,
 )
-from kairship.controllers.inside import Insides
-from kairship.controllers.telling import tell
-from kairship.controllers.virtual_cluster import credentials, identity
-from kairship.instances.pool import NotConnected, Pool, Reason, TargetKind
+from kairship.controllers.instance_cache import InstanceCaches, InstanceChange, Topic
+from kairship.controllers.instance_condition import write_instance_condition
+from kairship.controllers.virtual_cluster import collector_account, credentials
+from kairship.instances.pool import Health, NotConnected, Pool, Reason, TargetKind
 from kairship.kube import Client, Conflict, KubeError, kinds
 from kairship.reconcile import (
     DONE,
+    STALE,
     Backoff,
     Clock,
     Context,
     Controller,
-    Grouping,
+    Indexer,
     Key,
+    Notifications,
     Result,
     RetryableError,
     RetryAfter,
@@ -56,18 +59,23 @@ _EVERY = 600.0
 _UNUSABLE = frozenset(
     {Reason.SECRET_MISSING, Reason.KUBECONFIG_REFUSED, Reason.CREDENTIAL_REJECTED, Reason.CERTIFICATE_REJECTED}
 )
-_STALE = 0.2
 
 
-def virtual_cluster_controller(cluster: GlobalCluster, *, pool: Pool, insides: Insides, clock: Clock) -> Controller:
-    sync = VirtualClusterSync(cluster, pool=pool, insides=insides, clock=clock)
+def virtual_cluster_controller(
+    cluster: GlobalCluster, *, pool: Pool, instance_caches: InstanceCaches, clock: Clock
+) -> Controller:
+    sync = VirtualClusterSync(cluster, pool=pool, instance_caches=instance_caches, clock=clock)
     return Controller(
         name=NAME,
         watches=(
             Watch(cluster.wanted, own_key),
             Watch(cluster.observed, no_key),
-            Watch(cluster.clusters, instance_of_cluster),
+            Watch(cluster.clusters, _instance_of_cluster),
             Watch(cluster.secrets, _instance_of_secret),
+        ),
+        sources=(
+            Notifications(pool.subscribe, _instance_of_health),
+            Notifications(instance_caches.subscribe, _instance_of_change),
         ),
         reconcile=sync.reconcile,
         workers=8,
@@ -76,7 +84,7 @@ def virtual_cluster_controller(cluster: GlobalCluster, *, pool: Pool, insides: I
     )
 
 
-def instance_of_cluster(cluster: RegisteredCluster) -> Iterable[Key]:
+def _instance_of_cluster(cluster: RegisteredCluster) -> Iterable[Key]:
     """The instance that a virtual cluster stands for."""
     if cluster.spec.virtual:
         yield instance_key(cluster.metadata.name.removeprefix(VIRTUAL_PREFIX))
@@ -91,18 +99,32 @@ def _instance_of_secret(secret: SecretFingerprint) -> Iterable[Key]:
         yield instance_key(name)
 
 
+def _instance_of_health(health: Health) -> Iterable[Key]:
+    if health.kind is TargetKind.INSTANCE:
+        yield instance_key(health.name)
+    elif health.name.startswith(VIRTUAL_PREFIX):
+        yield instance_key(health.name.removeprefix(VIRTUAL_PREFIX))
+
+
+def _instance_of_change(change: InstanceChange) -> Iterable[Key]:
+    if change.topic in {Topic.KINDS, Topic.AVAILABILITY}:
+        yield instance_key(change.instance)
+
+
 class VirtualClusterSync:
-    def __init__(self, cluster: GlobalCluster, *, pool: Pool, insides: Insides, clock: Clock) -> None:
+    """Reconciles virtual clusters."""
+
+    def __init__(self, cluster: GlobalCluster, *, pool: Pool, instance_caches: InstanceCaches, clock: Clock) -> None:
         self._cluster = cluster
         self._pool = pool
-        self._insides = insides
+        self._instance_caches = instance_caches
         self._clock = clock
-        self._secrets = Grouping(cluster.secrets, _instance_named_by)
+        self._secrets = Indexer(cluster.secrets, _instance_named_by)
         self._written: dict[str, str | None] = {}
 
     async def reconcile(self, context: Context, key: Key) -> Result:
-        if not self._cluster.in_step(key.name):
-            return RetryAfter(_STALE)
+        if not self._cluster.caches_agree(key.name):
+            return STALE
         instance = self._cluster.observed.store.get(key.name)
         await self._remove_foreign(context, key.name, instance)
         if instance is None:
@@ -110,24 +132,24 @@ class VirtualClusterSync:
             return DONE
         if instance.metadata.deletion_timestamp is not None:
             return DONE
-        inside = self._insides.get(key.name)
+        cache = self._instance_caches.get(key.name)
         try:
             client = self._pool.instance(key.name)
         except NotConnected as error:
             if find_condition(instance.status.conditions, InstanceCondition.VIRTUAL_CLUSTER_SYNCED) is None:
-                await self._tell(context, key.name, "False", InstanceReason.NOT_CREATED, str(error))
-            return DONE  # the pool tells when it can be reached
-        if inside is None:
-            return DONE  # it tells when it is whole
+                await self._write_condition(context, key.name, "False", InstanceReason.NOT_CREATED, str(error))
+            return DONE  # the pool enqueues it when that changes
+        if cache is None:
+            return DONE  # the cache enqueues it when it is complete
         try:
-            await identity.ensure(client, inside.definitions.store, field_manager=context.owner.name)
-            due = await self._opened(context, instance, client)
+            await collector_account.ensure(client, cache.definitions.store, field_manager=context.owner.name)
+            due = await self._ensure_secret(context, instance, client)
             await self._write_cluster(context, instance)
         except KubeError as error:
-            await self._tell(context, key.name, "False", InstanceReason.SYNC_FAILED, str(error))
+            await self._write_condition(context, key.name, "False", InstanceReason.SYNC_FAILED, str(error))
             raise RetryableError(str(error)) from error
-        if not await self._tell(context, key.name, "True", InstanceReason.SYNCED):
-            return RetryAfter(_STALE)
+        if not await self._write_condition(context, key.name, "True", InstanceReason.SYNCED):
+            return STALE
         return RetryAfter(min(jittered(_EVERY), max(1.0, due - self._clock.wall().timestamp())))
 
     async def _remove_foreign(self, context: Context, name: str, instance: ObservedInstance | None) -> None:
@@ -135,19 +157,19 @@ class VirtualClusterSync:
         cluster = self._cluster.clusters.store.get(virtual_cluster_name(name))
         if cluster is not None and (cluster.metadata.labels or {}).get(UID_LABEL) != uid:
             await _remove(context.client, cluster)
-        for secret in self._secrets.of(name):
+        for secret in self._secrets.by_value(name):
             if (secret.metadata.labels or {}).get(credentials.UID_LABEL) != uid:
                 await context.client.delete(
                     kinds.SECRETS, secret.metadata.name, namespace=NAMESPACE, uid=secret.metadata.uid, missing_ok=True
                 )
 
-    async def _opened(self, context: Context, instance: ObservedInstance, client: Client) -> float:
-        """A Secret that opens the instance. Returns when its token is due for renewal."""
+    async def _ensure_secret(self, context: Context, instance: ObservedInstance, client: Client) -> float:
+        """Ensures that the Secret has a usable token. Returns when the token is due for renewal."""
         name = instance.metadata.name
         secret = self._cluster.secrets.store.get(credentials.secret_name(instance), namespace=NAMESPACE)
         due = credentials.renew_at(secret, client.connection) if secret is not None else 0.0
         if due > self._clock.wall().timestamp() and secret is not None and not self._rejected(name):
-            # A new leader takes what it finds; what it knows to be changed by others it makes anew.
+            # A new leader accepts the content that it finds; a content that was changed since is replaced.
             seen = secret.data if isinstance(secret.data, str) else None
             if self._written.setdefault(name, seen) == seen:
                 return due
@@ -155,7 +177,7 @@ class VirtualClusterSync:
         return await credentials.renew(context, instance, client)
 
     def _rejected(self, instance: str) -> bool:
-        """Whether the Secret does not open the instance: changed by somebody, or of an account that was made anew."""
+        """Whether the instance rejects the Secret: it was changed by hand, or its account was created again."""
         return self._pool.health(TargetKind.CLUSTER, virtual_cluster_name(instance)).reason in _UNUSABLE
 
     async def _write_cluster(self, context: Context, instance: ObservedInstance) -> None:
@@ -180,12 +202,12 @@ class VirtualClusterSync:
             },
         )
 
-    async def _tell(
+    async def _write_condition(
         self, context: Context, name: str, status: ConditionStatus, reason: InstanceReason, message: str = ""
     ) -> bool:
         instance = self._cluster.observed.store.get(name)
         kind = InstanceCondition.VIRTUAL_CLUSTER_SYNCED
-        return instance is None or await tell(context, instance, kind, status, reason, message)
+        return instance is None or await write_instance_condition(context, instance, kind, status, reason, message)
 
 
 async def _remove(client: Client, cluster: RegisteredCluster) -> None:
@@ -193,4 +215,4 @@ async def _remove(client: Client, cluster: RegisteredCluster) -> None:
         try:
             await client.delete(CLUSTER, cluster.metadata.name, uid=cluster.metadata.uid, missing_ok=True)
         except Conflict:
-            return  # another one has its name by now
+            return  # another Cluster of this name exists since

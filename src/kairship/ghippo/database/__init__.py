@@ -1,6 +1,6 @@
 """The database of global management: SQLite by default, PostgreSQL for more than one replica.
 
-`schema` has the tables, `migrations` brings a database to them, `Database` runs transactions in threads.
+`schema` defines the tables, `migrations` creates and upgrades them, `Database` runs transactions in threads.
 """
 
 from kairship.ghippo.database.database import Database

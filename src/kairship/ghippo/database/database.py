@@ -1,9 +1,9 @@
-"""Transactions in threads, so that nothing of a database waits in the event loop.
+"""Transactions in threads, so that the event loop never blocks on a database.
 
-A transaction is a plain function of a connection. Writers take turns, on PostgreSQL too and across replicas (by an
-advisory lock): chains and sequences need no other care, and both databases behave alike. Identities change rarely;
-what happens for every request is answered from memory elsewhere. Whoever is cancelled while waiting does not stop a
-transaction: it is committed or rolled back as a whole.
+A transaction is a plain function of a connection. Write transactions are serialised, on PostgreSQL too and across
+replicas (by an advisory lock): chains and sequences need no further locking, and both databases behave alike.
+Identities change rarely, and the entrance answers per-request questions from memory. Cancelling a caller does not stop
+its transaction, which is committed or rolled back as a whole.
 """
 
 import asyncio
@@ -19,33 +19,33 @@ import structlog
 from alembic.config import Config
 from sqlalchemy.engine import URL, make_url
 
-from kairship.ghippo.database.pulse import Pulse
-from kairship.ghippo.errors import Invalid, Unavailable
+from kairship.ghippo.errors import InvalidArgument, Unavailable
+from kairship.process.change_notifier import ChangeNotifier
 
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-_BUSY = 10
+_TIMEOUT = 10
 _READERS = 4
 _WRITES = "kairship_writes"
-_LOCK = 0x6B616972  # any number, as long as all replicas use the same
+_LOCK = 0x6B616972  # an arbitrary number that all replicas share
 
 
 class DatabaseDefectError(Exception):
-    """A statement that should not have been made; what kind of refusal it met is all that is told."""
+    """The database rejected a statement, which is a defect of ours. The message has only the kind of the error."""
 
 
 class Database:
-    """Open it with `open`, which also migrates; close it with `close`."""
+    """`open` migrates the database; `close` ends its threads."""
 
     def __init__(self, url: str) -> None:
         parsed = make_url(url)
         self._sqlite = parsed.get_backend_name() == "sqlite"
         self._engine = _sqlite(parsed) if self._sqlite else _postgresql(parsed)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ghippo-write")
-        self.pulse = Pulse()
-        """Beats after every write of this process."""
+        self.changes = ChangeNotifier()
+        """Notified after every write of this process; changes that other processes write do not show here."""
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ghippo-read")
 
     async def open(self) -> None:
@@ -61,7 +61,7 @@ class Database:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._writer, self._run, work, True)
         finally:
-            self.pulse.beat()
+            self.changes.notify()
 
     def _run(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
         try:
@@ -73,9 +73,11 @@ class Database:
             log.warning("the database does not answer", error=type(error.orig).__name__)
             raise Unavailable("the database does not answer; try again in a moment", retry_after=1.0) from None
         except sa.exc.DataError:
-            raise Invalid("the request holds a text or number that cannot be stored, such as a NUL character") from None
+            raise InvalidArgument(
+                "the request holds a text or number that cannot be stored, such as a NUL character"
+            ) from None
         except sa.exc.DBAPIError as error:
-            # What PostgreSQL says of a refused row is the whole row: hashes and sealed secrets are not for logs.
+            # PostgreSQL quotes the whole rejected row, and hashes and sealed secrets must not get into logs.
             raise DatabaseDefectError(type(error.orig).__name__) from None
 
     def _migrate(self, connection: sa.Connection) -> None:
@@ -93,17 +95,17 @@ class Database:
 
 def _sqlite(url: URL) -> sa.Engine:
     if not url.database:
-        raise ValueError("a database in memory is one per connection; name a file")
+        raise ValueError("an in-memory database would be one per connection; name a file")
     path = Path(url.database)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.touch(mode=0o600)
-    os.chmod(path, 0o600)  # noqa: PTH101 - also if it was there before
-    # Parameters are hidden from the logs and errors of SQLAlchemy: they may be hashes and sealed secrets.
-    engine = sa.create_engine(url, connect_args={"timeout": _BUSY}, pool_size=_READERS + 1, hide_parameters=True)
+    os.chmod(path, 0o600)  # noqa: PTH101 - also if the file existed before
+    # Parameters may be hashes and sealed secrets, so they are hidden from SQLAlchemy's logs and errors.
+    engine = sa.create_engine(url, connect_args={"timeout": _TIMEOUT}, pool_size=_READERS + 1, hide_parameters=True)
 
     @sa.event.listens_for(engine, "connect")
     def _(connection: Any, _record: object) -> None:
-        connection.isolation_level = None  # we begin transactions ourselves: sqlite3 would begin them too late
+        connection.isolation_level = None  # transactions are begun below: sqlite3 would begin them too late
         cursor = connection.cursor()
         for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF"):
             cursor.execute(f"PRAGMA {setting}")
@@ -118,12 +120,12 @@ def _sqlite(url: URL) -> sa.Engine:
 
 
 def _postgresql(url: URL) -> sa.Engine:
-    limits = f"-c statement_timeout={_BUSY}s -c lock_timeout={_BUSY}s -c idle_in_transaction_session_timeout=60s"
+    limits = f"-c statement_timeout={_TIMEOUT}s -c lock_timeout={_TIMEOUT}s -c idle_in_transaction_session_timeout=60s"
     return sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
-        connect_args={"connect_timeout": _BUSY, "options": limits},
+        connect_args={"connect_timeout": _TIMEOUT, "options": limits},
         pool_size=_READERS + 1,
-        pool_timeout=_BUSY,
+        pool_timeout=_TIMEOUT,
         pool_pre_ping=True,
         hide_parameters=True,
     )

@@ -1,4 +1,4 @@
-"""The tables. Times are seconds since 1970; what is secret is a hash, or sealed.
+"""The tables. Times are seconds since 1970; secrets are hashes, or sealed.
 
 A change here needs a migration: a test compares the two.
 """
@@ -19,7 +19,7 @@ metadata = sa.MetaData(
 )
 
 Identifier = String(128)
-# SQLite counts rows by itself for INTEGER only.
+# SQLite generates keys for INTEGER columns only.
 Number = BigInteger().with_variant(Integer(), "sqlite")
 
 

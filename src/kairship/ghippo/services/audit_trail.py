@@ -1,16 +1,16 @@
-"""The internal service AuditTrail: takes what other processes have seen people do into the chain."""
+"""The internal service AuditTrail: appends the audit events of other processes to the audit log."""
 
 from protobuf.wkt import Empty
 
 from kairship.gen.kairship.internal.v1.audit_pb import AppendRequest, Event
 from kairship.ghippo.audit import AuditLog, Entry
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import Invalid
+from kairship.ghippo.errors import InvalidArgument
 from kairship.ghippo.identifiers import Now, now
 from kairship.rpc.calls import Call
 
-_MOST = 1000
-_LONGEST_ID = 64
+_MAX_EVENTS = 1000
+_MAX_ID = 64
 
 
 class AuditTrail:
@@ -20,10 +20,10 @@ class AuditTrail:
         self._now = clock
 
     async def append(self, request: AppendRequest, call: Call) -> Empty:
-        if len(request.events) > _MOST:
-            raise Invalid(f"at most {_MOST} events at a time", field="events")
-        if any(not 1 <= len(event.id) <= _LONGEST_ID or not event.id.isascii() for event in request.events):
-            raise Invalid(f"every event needs an id of at most {_LONGEST_ID} characters", field="events.id")
+        if len(request.events) > _MAX_EVENTS:
+            raise InvalidArgument(f"a request has at most {_MAX_EVENTS} events; send fewer at a time", field="events")
+        if any(not 1 <= len(event.id) <= _MAX_ID or not event.id.isascii() for event in request.events):
+            raise InvalidArgument(f"every event needs an id of 1 to {_MAX_ID} ASCII characters", field="events.id")
         events = {event.id: _entry(event) for event in request.events}
         await self._database.write(lambda connection: self._audit.receive(connection, events, at=self._now()))
         return Empty()

@@ -1,4 +1,4 @@
-"""The service Audits."""
+"""The service Audits: reads, exports and verifies the audit log."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -19,7 +19,7 @@ from kairship.ghippo.audit import AuditLog, Filter, csv_header
 from kairship.ghippo.database import Database
 from kairship.rpc.calls import Call
 
-_USUAL, _MOST = 100, 1000
+_DEFAULT_LIMIT, _MAX_LIMIT = 100, 1000
 
 
 def _filter(message: AuditFilter | None) -> Filter:
@@ -58,7 +58,7 @@ class Audits:
         self._audit = audit
 
     async def list_audits(self, request: ListAuditsRequest, call: Call) -> ListAuditsResponse:
-        limit = min(request.limit or _USUAL, _MOST)
+        limit = min(request.limit or _DEFAULT_LIMIT, _MAX_LIMIT)
         wanted = _filter(request.filter)
         rows = await self._database.read(
             lambda connection: self._audit.find(connection, wanted, before=request.before, limit=limit)

@@ -1,4 +1,4 @@
-"""The service Bindings, and how subjects and targets look in messages."""
+"""The service Bindings, and the messages of subjects and targets."""
 
 from typing import Any
 
@@ -14,12 +14,13 @@ from kairship.gen.kairship.ghippo.v1alpha1.binding_pb import (
     Subject,
     Target,
 )
-from kairship.ghippo import bindings, escalation, refusals, roles
 from kairship.ghippo.database import Database
 from kairship.ghippo.database.schema import groups, resources, users
-from kairship.ghippo.errors import Invalid
+from kairship.ghippo.delivery import rejections
+from kairship.ghippo.errors import InvalidArgument
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
+from kairship.ghippo.tenancy import bindings, escalation, roles
 from kairship.rpc.calls import Call, Caller
 
 _SUBJECTS: dict[Subject.Kind, bindings.SubjectKind] = {Subject.Kind.USER: "User", Subject.Kind.GROUP: "Group"}
@@ -33,7 +34,7 @@ _TARGETS: dict[Target.Kind, bindings.TargetKind] = {
 
 def subject_of(message: Subject | None) -> tuple[bindings.SubjectKind, str]:
     if message is None or message.kind not in _SUBJECTS:
-        raise Invalid("say whether it is a user or a group", field="subject.kind")
+        raise InvalidArgument("subject.kind must be USER or GROUP", field="subject.kind")
     return _SUBJECTS[message.kind], message.id
 
 
@@ -44,25 +45,27 @@ def subject_message(connection: sa.Connection, row: sa.Row[Any]) -> Subject:
     return Subject(kind=kind, id=row.subject_id, name=name or "")
 
 
-def give(
-    connection: sa.Connection, giver: Caller, subject: Subject | None, role: str, target: bindings.Target, *, at: int
+def grant_role(
+    connection: sa.Connection, granter: Caller, subject: Subject | None, role: str, target: bindings.Target, *, at: int
 ) -> str:
-    """Give a role, as far as the giver may."""
+    """Binds a role, if the granter has all of its permissions on the target."""
     kind, identifier = subject_of(subject)
-    escalation.check_may_give(connection, giver, roles.get(connection, role).permissions, target)
+    escalation.check_may_grant(connection, granter, roles.get(connection, role).permissions, target)
     return bindings.create(connection, subject_kind=kind, subject_id=identifier, role=role, target=target, at=at)
 
 
 def _target_of(connection: sa.Connection, message: Target | None) -> bindings.Target:
     if message is None or message.kind not in _TARGETS:
-        raise Invalid("say what the role shall hold on", field="target.kind")
+        raise InvalidArgument("target.kind must be PLATFORM, FOLDER, WORKSPACE or RESOURCE", field="target.kind")
     kind = _TARGETS[message.kind]
     if kind == "Resource":
         if message.id or not message.instance:
-            raise Invalid("name the instance", field="target.instance")
+            raise InvalidArgument(
+                "a target of kind RESOURCE is named by its instance, not by an id", field="target.instance"
+            )
         return bindings.target_of_instance(connection, message.instance, message.namespace)
     if message.instance or message.namespace:
-        raise Invalid("only a resource has an instance and a namespace", field="target")
+        raise InvalidArgument("only a target of kind RESOURCE has an instance and a namespace", field="target")
     return bindings.Target(kind=kind, id=message.id)
 
 
@@ -78,7 +81,7 @@ def _message(connection: sa.Connection, row: sa.Row[Any]) -> Binding:
         role=row.role_id,
         target=target,
         created_at=row.created_at,
-        problem=refusals.problem_of(connection, row.id),
+        problem=rejections.problem_of(connection, row.id),
     )
 
 
@@ -100,7 +103,7 @@ class Bindings:
     async def create_binding(self, request: CreateBindingRequest, call: Call) -> Binding:
         def work(connection: sa.Connection) -> Binding:
             target = _target_of(connection, request.target)
-            made = give(connection, call.caller, request.subject, request.role, target, at=self._now())
+            made = grant_role(connection, call.caller, request.subject, request.role, target, at=self._now())
             return _message(connection, bindings.get(connection, made))
 
         return await self._database.write(work)

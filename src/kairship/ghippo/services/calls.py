@@ -1,7 +1,7 @@
-"""What services need to know of a call."""
+"""The origin, session and numbers of a call, as several services need them."""
 
-from kairship.ghippo.errors import Invalid, Precondition
-from kairship.ghippo.sign_in import Origin
+from kairship.ghippo.errors import FailedPrecondition, InvalidArgument
+from kairship.ghippo.identity.sign_in import Origin
 from kairship.rpc.calls import Call
 
 
@@ -10,16 +10,16 @@ def origin_of(call: Call) -> Origin:
 
 
 def require_session(call: Call) -> str:
-    """A token that leaked must not make itself immortal: these things need somebody who signed in."""
+    """The caller's session. Actions that a leaked access token could prolong itself by need a signed-in user."""
     if call.caller.authenticated_by != "session" or not call.caller.session:
-        raise Precondition("this needs a session; sign in with your password or identity provider and try again")
+        raise FailedPrecondition("this needs a session; sign in with your password or identity provider and try again")
     return call.caller.session
 
 
 def number(text: str, field: str) -> int:
-    """The number of a folder or workspace, as it is in the database."""
+    """The number of a folder or workspace, which is its key in the database."""
     if not text.isascii() or not text.isdigit() or len(text) > 10:
-        raise Invalid("must be a number", field=field)
+        raise InvalidArgument(f"{field} must be a number", field=field)
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""The service CurrentUser: what is the caller's own."""
+"""The service CurrentUser: the caller's own account, sessions and access tokens."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ from kairship.gen.kairship.ghippo.v1alpha1.current_user_pb import (
     Session,
 )
 from kairship.gen.kairship.ghippo.v1alpha1.user_pb import User
-from kairship.ghippo import access_tokens, sessions
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.identity import access_tokens, sessions
+from kairship.ghippo.identity.sign_in import SignIn
 from kairship.ghippo.services.calls import origin_of, require_session
 from kairship.ghippo.services.users import read_user
-from kairship.ghippo.sign_in import SignIn
 from kairship.rpc.calls import Call
 
 

@@ -1,7 +1,7 @@
-"""The internal service Directory: who there is, for entrances that check callers from memory.
+"""The internal service Directory: streams identities to entrances, which authenticate callers from memory.
 
-A follower costs one small query now and then, and one at once after every write of this replica; what other replicas
-write is seen within half a second.
+A follower costs one small query every half second, and one after every write of this replica. Writes of other replicas
+are seen within that half second.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -11,20 +11,20 @@ import sqlalchemy as sa
 from protobuf.wkt import Empty
 
 from kairship.gen.kairship.internal.v1 import directory_pb as pb
-from kairship.ghippo import access_tokens, directory
 from kairship.ghippo.database import Database
-from kairship.ghippo.database.pulse import wait
-from kairship.ghippo.directory import Event, Gone, Identity, KeysChanged, Position, Token
-from kairship.ghippo.errors import Invalid
+from kairship.ghippo.errors import InvalidArgument
 from kairship.ghippo.identifiers import Now, now
-from kairship.ghippo.sign_in import SignIn
+from kairship.ghippo.identity import access_tokens, directory
+from kairship.ghippo.identity.directory import Event, Gone, Identity, KeysChanged, Position, Token
+from kairship.ghippo.identity.sign_in import SignIn
+from kairship.process.change_notifier import wait_at_most
 from kairship.reconcile import Clock, SystemClock
 from kairship.rpc.calls import Call
 
-LOOK_EVERY = 0.5
-SPEAK_EVERY = 2.0
-"""Followers take a longer silence for a lost connection."""
-_MOST_USES = 1000
+POLL_INTERVAL = 0.5
+KEEPALIVE_EVERY = 2.0
+"""Followers take a longer silence for a broken connection."""
+_MAX_USES = 1000
 
 
 class Directory:
@@ -36,37 +36,37 @@ class Directory:
         self._ended = False
 
     def end(self) -> None:
-        """Let followers go: they would follow for ever, and come back to another replica by themselves."""
+        """Ends the streams of all followers, which would never end. Followers reconnect to another replica."""
         self._ended = True
-        self._database.pulse.beat()
+        self._database.changes.notify()
 
     async def follow(self, request: pb.FollowRequest, call: Call) -> AsyncIterator[pb.FollowResponse]:
-        revision, spoken = request.revision, self._clock.now()
-        # Before each look: what is written while it is looked must wake it again.
-        beat = self._database.pulse.next()
+        revision, sent_at = request.revision, self._clock.now()
+        # Taken before each query: a write during the query must wake this loop again.
+        change = self._database.changes.next_change()
         page = await self._changes(revision) if revision else None
         keys = await self._keys()
         while not self._ended:
             if page is None:
-                async for reply in self._everything(keys):
+                async for reply in self._snapshot(keys):
                     revision = reply.revision
                     yield reply
-                keys, spoken = "", self._clock.now()
-            elif page.events or keys or self._clock.now() - spoken >= SPEAK_EVERY:
+                keys, sent_at = "", self._clock.now()
+            elif page.events or keys or self._clock.now() - sent_at >= KEEPALIVE_EVERY:
                 if any(isinstance(event, KeysChanged) for event in page.events):
                     keys = await self._keys()
                 revision = page.revision
                 yield _reply(page.events, keys=keys, complete=True, revision=revision)
-                keys, spoken = "", self._clock.now()
+                keys, sent_at = "", self._clock.now()
             if page is None or not page.events:
-                await wait(beat, LOOK_EVERY)
-            beat = self._database.pulse.next()
+                await wait_at_most(change, POLL_INTERVAL)
+            change = self._database.changes.next_change()
             page = await self._changes(revision)
 
     async def look_up_token(self, request: pb.LookUpTokenRequest, call: Call) -> pb.LookUpTokenResponse:
         def work(connection: sa.Connection) -> list[Event]:
             row = access_tokens.find(connection, request.hash, at=self._now())
-            return [] if row is None else directory.bearer(connection, row, at=self._now())
+            return [] if row is None else directory.token_with_owner(connection, row, at=self._now())
 
         found = _reply(await self._database.read(work))
         if not found.tokens or not found.identities:
@@ -90,17 +90,17 @@ class Directory:
         return pb.IssueInstanceTokenResponse(id=issued.id, token=issued.token, expires_at=issued.expires_at)
 
     async def note_token_uses(self, request: pb.NoteTokenUsesRequest, call: Call) -> Empty:
-        if len(request.uses) > _MOST_USES:
-            raise Invalid(f"at most {_MOST_USES} at a time", field="uses")
+        if len(request.uses) > _MAX_USES:
+            raise InvalidArgument(f"a request has at most {_MAX_USES} uses; send fewer at a time", field="uses")
         latest = self._now()
         uses = {use.id: min(use.at, latest) for use in request.uses}
-        await self._database.write(lambda connection: access_tokens.note_uses(connection, uses))
+        await self._database.write(lambda connection: access_tokens.record_uses(connection, uses))
         return Empty()
 
     async def _changes(self, after: int) -> directory.Page | None:
         return await self._database.read(lambda connection: directory.changes(connection, after=after, at=self._now()))
 
-    async def _everything(self, keys: str) -> AsyncIterator[pb.FollowResponse]:
+    async def _snapshot(self, keys: str) -> AsyncIterator[pb.FollowResponse]:
         revision = await self._database.read(directory.revision)
         yield pb.FollowResponse(reset=True, keys=keys)
         position: Position | None = Position()
@@ -136,5 +136,5 @@ def _reply(events: Iterable[Event], *, keys: str = "", complete: bool = False, r
             case Gone(kind, identifier):
                 gone[kind].append(identifier)
             case KeysChanged():
-                pass  # told with the keys themselves
+                pass  # sent with the keys themselves
     return reply

@@ -1,4 +1,4 @@
-"""The service Folders."""
+"""The service Folders: the tree of folders and the members of each."""
 
 from typing import Any, Protocol
 
@@ -19,12 +19,12 @@ from kairship.gen.kairship.ghippo.v1alpha1.folder_pb import (
     UpdateFolderRequest,
 )
 from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import WorkspaceMember
-from kairship.ghippo import bindings, folders
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
 from kairship.ghippo.services.calls import number, optional_number
-from kairship.ghippo.services.members import add_member, members_of, remove_member
+from kairship.ghippo.services.tenant_members import add_member, members_of, remove_member
+from kairship.ghippo.tenancy import bindings, folders
 from kairship.rpc.calls import Call
 
 

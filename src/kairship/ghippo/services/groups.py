@@ -1,4 +1,4 @@
-"""The service Groups."""
+"""The service Groups: groups and their members."""
 
 from typing import Any
 
@@ -19,10 +19,11 @@ from kairship.gen.kairship.ghippo.v1alpha1.group_pb import (
     RemoveGroupMemberRequest,
     UpdateGroupRequest,
 )
-from kairship.ghippo import escalation, groups
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.identity import groups
 from kairship.ghippo.listing import Page, pagination
+from kairship.ghippo.tenancy import escalation
 from kairship.rpc.calls import Call
 
 

@@ -1,4 +1,4 @@
-"""The service IdentityProviders."""
+"""The service IdentityProviders: the OpenID Connect providers that users can sign in with."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from kairship.gen.kairship.ghippo.v1alpha1.identity_provider_pb import (
     ListIdentityProvidersResponse,
     UpdateIdentityProviderRequest,
 )
-from kairship.ghippo import identity_providers
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import Invalid
+from kairship.ghippo.errors import InvalidArgument
+from kairship.ghippo.identity import identity_providers
 from kairship.ghippo.sealing import Sealer
 from kairship.rpc.calls import Call
 
@@ -35,7 +35,7 @@ def _message(row: sa.Row[Any]) -> IdentityProvider:
 
 def _settings(message: IdentityProvider | None) -> identity_providers.Settings:
     if message is None:
-        raise Invalid("say what the provider is set up with", field="provider")
+        raise InvalidArgument("provider must be set: it has the settings of the identity provider", field="provider")
     return identity_providers.Settings(
         name=message.name,
         display_name=message.display_name,
@@ -73,7 +73,7 @@ class IdentityProviders:
     async def update_identity_provider(self, request: UpdateIdentityProviderRequest, call: Call) -> IdentityProvider:
         settings = _settings(request.provider)
         if settings.name != request.name:
-            raise Invalid("the name of an identity provider does not change", field="provider.name")
+            raise InvalidArgument("the name of an identity provider cannot be changed", field="provider.name")
 
         def work(connection: sa.Connection) -> IdentityProvider:
             identity_providers.update(connection, self._sealer, settings, request.client_secret)

@@ -1,4 +1,4 @@
-"""The service Roles."""
+"""The service Roles: built-in and custom roles, and the catalogue of permissions."""
 
 import sqlalchemy as sa
 from protobuf.wkt import Empty
@@ -16,10 +16,10 @@ from kairship.gen.kairship.ghippo.v1alpha1.role_pb import (
     Role,
     UpdateRoleRequest,
 )
-from kairship.ghippo import bindings, escalation, roles
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
+from kairship.ghippo.tenancy import bindings, escalation, roles
 from kairship.rpc.calls import Call
 
 
@@ -67,9 +67,9 @@ class Roles:
 
     async def update_role(self, request: UpdateRoleRequest, call: Call) -> Role:
         def work(connection: sa.Connection) -> Role:
-            # It may be one's own: what it gains must be had already.
+            # It may be the caller's own role: the caller must already have the permissions that are added.
             gained = set(request.permissions) - roles.get(connection, request.id).permissions
-            escalation.check_may_give(connection, call.caller, gained, bindings.PLATFORM)
+            escalation.check_may_grant(connection, call.caller, gained, bindings.PLATFORM)
             roles.update(
                 connection,
                 request.id,

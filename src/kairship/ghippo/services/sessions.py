@@ -20,14 +20,14 @@ from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
     ProviderOption,
     RefreshTokenRequest,
 )
-from kairship.ghippo import device_login, identity_providers, sessions, users
 from kairship.ghippo.database import Database
-from kairship.ghippo.errors import NotFound, Precondition, Refused, Unavailable
+from kairship.ghippo.errors import FailedPrecondition, NotFound, PermissionDenied, Unavailable
 from kairship.ghippo.identifiers import Now, now
-from kairship.ghippo.oidc import ProviderLogin
+from kairship.ghippo.identity import device_login, identity_providers, sessions, users
+from kairship.ghippo.identity.oidc import ProviderLogin
+from kairship.ghippo.identity.sign_in import SignedIn, SignIn
 from kairship.ghippo.services.calls import origin_of, require_session
 from kairship.ghippo.services.users import read_user
-from kairship.ghippo.sign_in import SignedIn, SignIn
 from kairship.rpc.calls import Call
 
 
@@ -48,8 +48,8 @@ class Sessions:
         )
 
     async def begin_provider_login(self, request: BeginProviderLoginRequest, call: Call) -> BeginProviderLoginResponse:
-        departure = await self._providers.begin(request.provider, request.redirect_uri)
-        return BeginProviderLoginResponse(authorization_url=departure.url, state=departure.state)
+        authorization = await self._providers.begin(request.provider, request.redirect_uri)
+        return BeginProviderLoginResponse(authorization_url=authorization.url, state=authorization.state)
 
     async def finish_provider_login(self, request: FinishProviderLoginRequest, call: Call) -> LoginResponse:
         signed = await self._providers.finish(
@@ -62,19 +62,19 @@ class Sessions:
 
     async def logout(self, request: LogoutRequest, call: Call) -> LogoutResponse:
         session = require_session(call)
-        way_out = await self._way_out(session, call.caller.id, request.redirect_uri)
+        provider_url = await self._logout_url(session, call.caller.id, request.redirect_uri)
         await self._database.write(lambda connection: sessions.end(connection, call.caller.id, session, at=self._now()))
-        return LogoutResponse(provider_logout_url=way_out)
+        return LogoutResponse(provider_logout_url=provider_url)
 
     async def begin_device_login(self, request: BeginDeviceLoginRequest, call: Call) -> BeginDeviceLoginResponse:
-        begun = await self._database.write(
+        device = await self._database.write(
             lambda connection: device_login.begin(
                 connection, device=request.device, address=call.origin, at=self._now()
             )
         )
         return BeginDeviceLoginResponse(
-            device_code=begun.device_code,
-            user_code=begun.user_code,
+            device_code=device.device_code,
+            user_code=device.user_code,
             expires_in=device_login.LIFETIME,
             interval=device_login.INTERVAL,
         )
@@ -82,22 +82,24 @@ class Sessions:
     async def finish_device_login(self, request: FinishDeviceLoginRequest, call: Call) -> LoginResponse:
         signed = await self._sign_in.with_device(request.device_code, origin_of(call))
         if signed is None:
-            raise Precondition("nobody has approved this yet; ask again", retry_after=float(device_login.INTERVAL))
+            raise FailedPrecondition(
+                "this device is not approved yet; ask again", retry_after=float(device_login.INTERVAL)
+            )
         return await self._reply(signed)
 
     async def approve_device_login(self, request: ApproveDeviceLoginRequest, call: Call) -> Empty:
         require_session(call)
 
         def work(connection: sa.Connection) -> None:
-            device_login.answer(
+            device_login.decide(
                 connection, request.user_code, user=call.caller.id, approve=request.approve, at=self._now()
             )
 
         await self._database.write(work)
         return Empty()
 
-    async def _way_out(self, session: str, user: str, redirect_uri: str) -> str:
-        """A provider that is gone or does not answer keeps nobody from signing out here."""
+    async def _logout_url(self, session: str, user: str, redirect_uri: str) -> str:
+        """The logout URL of the identity provider; empty if it fails, so that signing out here always works."""
 
         def work(connection: sa.Connection) -> tuple[str, bytes | None]:
             row = sessions.find(connection, session)
@@ -107,8 +109,8 @@ class Sessions:
         if not provider or sealed_id_token is None:
             return ""
         try:
-            return await self._providers.way_out(provider, sealed_id_token, redirect_uri)
-        except (NotFound, Refused, Unavailable):
+            return await self._providers.logout_url(provider, sealed_id_token, redirect_uri)
+        except (NotFound, PermissionDenied, Unavailable):
             return ""
 
     async def _reply(self, signed: SignedIn) -> LoginResponse:

@@ -1,4 +1,4 @@
-"""The service Users."""
+"""The service Users: users and their passwords, as administrators manage them."""
 
 from typing import Any
 
@@ -15,12 +15,13 @@ from kairship.gen.kairship.ghippo.v1alpha1.user_pb import (
     UpdateUserRequest,
     User,
 )
-from kairship.ghippo import escalation, users
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.identity import users
+from kairship.ghippo.identity.passwords import Passwords, check_policy
+from kairship.ghippo.identity.sign_in import SignIn
 from kairship.ghippo.listing import Page, pagination
-from kairship.ghippo.passwords import Passwords, check_policy
-from kairship.ghippo.sign_in import SignIn
+from kairship.ghippo.tenancy import escalation
 from kairship.rpc.calls import Call
 
 

@@ -1,4 +1,4 @@
-"""The service Webhooks."""
+"""The service Webhooks: the receivers of bindings and their progress."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ from kairship.gen.kairship.ghippo.v1alpha1.webhook_pb import (
     UpdateWebhookRequest,
     Webhook,
 )
-from kairship.ghippo import webhooks
 from kairship.ghippo.database import Database
+from kairship.ghippo.delivery import webhooks
 from kairship.ghippo.sealing import Sealer
 from kairship.rpc.calls import Call
 

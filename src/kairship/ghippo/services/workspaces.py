@@ -1,4 +1,4 @@
-"""The service Workspaces."""
+"""The service Workspaces: workspaces, their members and the resources that they hold."""
 
 from typing import Any, Protocol
 
@@ -25,12 +25,12 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
     WorkspaceMember,
     WorkspaceResource,
 )
-from kairship.ghippo import bindings, effective, workspaces
 from kairship.ghippo.database import Database
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
 from kairship.ghippo.services.calls import number, optional_number
-from kairship.ghippo.services.members import add_member, members_of, remove_member
+from kairship.ghippo.services.tenant_members import add_member, members_of, remove_member
+from kairship.ghippo.tenancy import bindings, effective, workspaces
 from kairship.rpc.calls import Call
 
 

@@ -1,11 +1,11 @@
-"""How clusters and instances fared over time: the last hour finely, the last month coarsely, nothing beyond it.
+"""The history of clusters and instances: measurements of the last hour in fine steps, of the last month in coarse ones.
 
-    Sample, Slot, TIERS   what is measured at a moment, and the rings that it is kept in
-    History               what a database has to do; beside the index, in `sqlite` and `postgres`
-    timeline              points for a chart, out of slots
+    model       `Sample`, what is measured at one moment; `Slot` and `TIERS`, the round-robin archives that keep it
+    store       `History`, the interface of a database; `sqlite` and `postgres` implement it, beside the index
+    timeline    points for a chart, computed from slots
 
-A ring has a place for every slot of its time; the one that comes after the last overwrites the first. So what is kept
-of a subject never grows. Subjects are uids, of clusters and of instances.
+A tier is a round-robin archive: it has a fixed number of slots, and the next slot overwrites the oldest one. So what is
+kept of a subject never grows. Subjects are the uids of clusters and of instances' virtual clusters.
 """
 
 from kairship.index.history.model import COARSE, FINE, TIERS, Cell, Sample, Slot, Tier

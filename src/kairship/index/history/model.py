@@ -1,4 +1,4 @@
-"""What is measured, and the rings that it is kept in."""
+"""Samples, and the round-robin archives (tiers of slots) in which they are kept."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -8,25 +8,28 @@ import msgspec
 from kairship.gen.kairship.kpanda.v1alpha1.history_pb import Measure
 
 Sample: TypeAlias = Mapping[Measure, float]
-"""What was found at one moment. What could not be measured is left out."""
+"""The values of one moment. Measures that could not be taken are left out."""
 
 
 class Tier(msgspec.Struct, frozen=True):
+    """A round-robin archive of one resolution."""
+
     number: int
     step: int
-    """Seconds that a slot covers."""
+    """The seconds that a slot covers."""
     size: int
-    """How many slots the ring has."""
+    """The number of slots."""
 
     @property
     def seconds(self) -> int:
         return self.step * self.size
 
     def begin(self, at: float) -> int:
-        """Of the slot that a moment is in."""
+        """The beginning of the slot that contains a moment."""
         return int(at) // self.step * self.step
 
-    def place(self, begin: int) -> int:
+    def index(self, begin: int) -> int:
+        """The index of the slot that begins then (the column `place`)."""
         return begin // self.step % self.size
 
 
@@ -38,7 +41,7 @@ TIERS = (FINE, COARSE)
 
 
 class Cell(msgspec.Struct, array_like=True):
-    """One measure over the time of a slot."""
+    """One measure, aggregated over the time of a slot."""
 
     total: float
     count: int
@@ -53,12 +56,14 @@ class Cell(msgspec.Struct, array_like=True):
 
 
 class Slot(msgspec.Struct):
+    """All measures of one subject, over the time of a slot."""
+
     begin: int
     """Seconds since 1970."""
     cells: dict[int, Cell] = {}
     """By the number of the measure."""
 
-    def take(self, sample: Sample) -> None:
+    def add(self, sample: Sample) -> None:
         for measure, value in sample.items():
             cell = Cell(value, 1, value, value)
             if (known := self.cells.get(measure)) is None:

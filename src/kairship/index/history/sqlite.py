@@ -1,4 +1,4 @@
-"""Histories in a file of their own beside the index: written by one process, read by any on the same machine."""
+"""The history in an SQLite file beside the index, written by one process and read by any process of the machine."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ _BUSY_MS = 2000
 
 
 class SqliteHistory:
-    """A connection for each call: there are few, and far between."""
+    """Opens a connection for each call, because calls are few and far between."""
 
     def __init__(self, root: Path) -> None:
         self._file = root / _FILE
@@ -39,7 +39,7 @@ class SqliteHistory:
                         begin = tier.begin(at)
                         for subject, sample in samples.items():
                             _put(db, subject, tier, begin, sample)
-                        # Of those who are no more; those who are have it overwritten.
+                        # This removes slots of subjects that no longer exist; the others' slots are overwritten.
                         db.execute("DELETE FROM slot WHERE tier = ? AND begin <= ?", (tier.number, at - tier.seconds))
             finally:
                 db.close()
@@ -66,10 +66,10 @@ class SqliteHistory:
 
 
 def _put(db: apsw.Connection, subject: str, tier: Tier, begin: int, sample: Sample) -> None:
-    where = (subject, tier.number, tier.place(begin))
+    where = (subject, tier.number, tier.index(begin))
     found = one(db, "SELECT begin, cells FROM slot WHERE subject = ? AND tier = ? AND place = ?", where)
     slot = decoded(*found) if found is not None and found[0] == begin else Slot(begin)
-    slot.take(sample)
+    slot.add(sample)
     db.execute("INSERT OR REPLACE INTO slot VALUES (?, ?, ?, ?, ?)", (*where, begin, encoded(slot)))
 
 
@@ -83,4 +83,4 @@ async def _typed(work: Callable[[], T]) -> T:
     try:
         return await in_thread(work)
     except (apsw.Error, OSError) as error:
-        raise BrokenIndexError(f"histories cannot be used: {error}") from error
+        raise BrokenIndexError(f"the history file cannot be used: {error}") from error

@@ -1,4 +1,4 @@
-"""Points for a chart: slots put together to the step that is asked for. Pure."""
+"""Points for a chart: slots, aggregated to the step of the request. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ MOST_POINTS = 1000
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A time and its division, as they are answered."""
+    """The time range of a chart and its step, after they were adjusted to what is kept."""
 
     since: int
     until: int
@@ -20,7 +20,7 @@ class Span(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, *, since: int, until: int, step: int, now: float) -> "Span":
-        """0 stands for what is not given. The step is a multiple of what is kept, and large enough."""
+        """0 stands for a value that is not given. The step becomes a multiple of the tier's step, and large enough."""
         until = min(until or int(now) + 1, int(now) + 1)
         since = max(since or until - FINE.seconds, int(now) - COARSE.seconds, 0)
         tier = FINE if since >= now - FINE.seconds - FINE.step else COARSE
@@ -38,7 +38,7 @@ class Point(msgspec.Struct, frozen=True):
 class Timeline(msgspec.Struct, frozen=True):
     step: int
     series: Mapping[Measure, Sequence[Point]]
-    """Of every measure that was asked for; without points if there was nothing to measure."""
+    """Every measure of the request. A measure without values has no points."""
 
 
 def timeline(slots: Iterable[Slot], span: Span, measures: Iterable[Measure]) -> Timeline:

@@ -1,4 +1,4 @@
-"""From a plan to SQL over all clusters. Where to begin is left to PostgreSQL, which counts what it has."""
+"""Emits the SQL of a plan, over all clusters. PostgreSQL's planner decides with which index to begin."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -7,7 +7,6 @@ from kairship.index.query import (
     RESERVED_FROM,
     RESERVED_NAMESPACES,
     RESERVED_TO,
-    Allowed,
     Column,
     Condition,
     HasToken,
@@ -17,7 +16,8 @@ from kairship.index.query import (
     Plan,
     Position,
     Sort,
-    allowed,
+    VisiblePartitions,
+    visible_partitions,
 )
 from kairship.index.tokens import is_owner, label_key_token, label_token, owner_token
 
@@ -35,12 +35,12 @@ class PartitionNumber(NamedTuple):
 
 
 def stored_token(token: str, *, part: int, cluster: str) -> str:
-    """A token as the column has it."""
+    """A token as it is stored in the column `tok`."""
     return f"{cluster}/{token}" if is_owner(token) else f"{part}/{token}"
 
 
-def namespace_condition(one: Allowed, bind: Callable[[Any], str]) -> str:
-    """To be added to a condition about partitions."""
+def namespace_condition(one: VisiblePartitions, bind: Callable[[Any], str]) -> str:
+    """The restriction to visible namespaces, to be appended to a condition about partitions."""
     condition = ""
     if one.namespaces is not None:
         condition += f" AND o.ns = ANY({bind(list(one.namespaces))}::text[])"
@@ -51,29 +51,29 @@ def namespace_condition(one: Allowed, bind: Callable[[Any], str]) -> str:
 
 
 class Emitter:
-    """The statements of one plan over these partitions, each with its arguments."""
+    """Emits the statements of one plan over these partitions, each with its arguments."""
 
     def __init__(self, plan: Plan, partitions: Iterable[PartitionNumber]) -> None:
         self._query = plan.query
         self._arguments: list[Any] = []
         self._where: list[str] = []
         known = list(partitions)
-        alternatives = allowed(plan.query, known)
+        alternatives = visible_partitions(plan.query, known)
         self.impossible = not alternatives
         self._parts = sorted({number for one in alternatives for number in one.partitions})
         self._clusters = sorted({entry.cluster for entry in known if entry.number in set(self._parts)})
-        places = []
+        visible = []
         for one in alternatives:
-            place = self._in_partitions(one.partitions)
-            places.append(f"({place}{namespace_condition(one, self._bind)})")
-        self._where.append(f"({' OR '.join(places)})")
-        for condition in plan.conditions:
-            self._add(condition)
+            condition = self._in_partitions(one.partitions)
+            visible.append(f"({condition}{namespace_condition(one, self._bind)})")
+        self._where.append(f"({' OR '.join(visible)})")
+        for wanted in plan.conditions:
+            self._add(wanted)
         if plan.query.after is not None:
-            self._where.append(self._behind(plan.query.after))
+            self._where.append(self._after(plan.query.after))
 
     def select(self) -> tuple[str, list[Any]]:
-        """Columns: cluster, kind, key, value sorted by, bare, body."""
+        """Its columns are cluster, kind, key, the value sorted by, bare and body."""
         query, direction = self._query, " DESC" if self._query.descending else ""
         order = ", ".join(f"{column}{direction}" for column in self._order())
         sql = (
@@ -92,7 +92,7 @@ class Emitter:
 
     def _in_partitions(self, numbers: tuple[int, ...]) -> str:
         if len(numbers) == 1:
-            return f"o.part = {self._bind(numbers[0])}"  # rows then come in the order of an index
+            return f"o.part = {self._bind(numbers[0])}"  # then an index gives the rows in their order
         return f"o.part = ANY({self._bind(list(numbers))}::bigint[])"
 
     def _bind(self, value: Any) -> str:
@@ -110,7 +110,7 @@ class Emitter:
             case LabelNumber():
                 self._add_number(condition)
             case Column("ns", "=", str(namespace)) if namespace:
-                # '0' follows '/': all keys of the namespace, as a range of the primary key.
+                # '0' follows '/', so this range of the primary key has all keys of the namespace.
                 begin, end = self._bind(f"{namespace}/"), self._bind(f"{namespace}0")
                 self._where.append(f"o.key >= {begin} AND o.key < {end}")
             case Column(name, operator, value):
@@ -135,15 +135,15 @@ class Emitter:
 
     def _order(self) -> list[str]:
         several = len(self._parts) > 1
-        place, last = ["k.cluster", "k.name"] if several else [], [] if self._query.sort is Sort.KEY else ["o.key"]
-        return [f"o.{self._query.sort}", *place, *last]
+        partition, last = ["k.cluster", "k.name"] if several else [], [] if self._query.sort is Sort.KEY else ["o.key"]
+        return [f"o.{self._query.sort}", *partition, *last]
 
-    def _behind(self, after: Position) -> str:
+    def _after(self, after: Position) -> str:
         beyond = "<" if self._query.descending else ">"
         columns, values = ["o." + self._query.sort, "k.cluster", "k.name"], [after.value, after.cluster, after.kind]
         if self._query.sort is not Sort.KEY:
             columns.append("o.key")
             values.append(after.key)
         marks = [self._bind(value) for value in values]
-        # The first comparison says the same less exactly, in a form that an index can be entered by.
+        # The first comparison says the same less exactly, in a form for which PostgreSQL can use an index.
         return f"{columns[0]} {beyond}= {marks[0]} AND ({', '.join(columns)}) {beyond} ({', '.join(marks)})"

@@ -1,4 +1,4 @@
-"""Reading the index in PostgreSQL. A snapshot is a read-only transaction that sees one moment."""
+"""Reads the index in PostgreSQL. A snapshot is a read-only transaction with isolation `repeatable read`."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,24 +6,24 @@ from contextlib import asynccontextmanager
 import asyncpg
 import msgspec
 
-from kairship.index.postgres.connecting import Connection, Pool, typed_errors
+from kairship.index.change_feed import FeedChange, FeedPage, FeedPosition
+from kairship.index.postgres.database_errors import ACQUIRE_TIMEOUT, Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
 from kairship.index.postgres.searching import Searching
 from kairship.index.query import Plan
-from kairship.index.ring import RingChange, RingMark, RingPage
-from kairship.index.search import Hit, Search
+from kairship.index.search.model import Hit, Search
 from kairship.index.store import NoSuchClusterError, Partition, Row, Size, Snapshot
 from kairship.kube import Resource
 
 _BATCH_BYTES = 512 * 1024
-# However small the last ones were, the next may be of a megabyte each, and a batch is held in memory.
+# However small the last rows were, the next may have a megabyte each, and a batch is held in memory.
 _FIRST_ROWS, _MOST_ROWS = 20, 128
 _STATE = """k.resource, k.epoch, k.began, k.revision, k.live, k.heard, k.begun, k.left_out, a.at
 FROM part k LEFT JOIN alive a ON a.cluster = k.cluster"""
 
-# Numbers are never used again, so there is one ring for ever.
-_RING = "postgres"
-_RING_ENDS = """
+# The numbers of changes are never used again, so a cluster has one feed for ever.
+_FEED = "postgres"
+_FEED_ENDS = """
 SELECT EXISTS (SELECT 1 FROM part WHERE cluster = $1), (SELECT max(number) FROM ring WHERE cluster = $1),
   (SELECT dropped FROM ring_end WHERE cluster = $1)
 """
@@ -73,7 +73,7 @@ class PostgresSnapshot:
             )
         return {name: Size(objects, size) for name, objects, size in found}
 
-    async def buried(self, kind: str, uid: str) -> bool:
+    async def is_deleted(self, kind: str, uid: str) -> bool:
         with typed_errors():
             found = await self._connection.fetchrow(
                 "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.cluster = $1 AND k.name = $2 AND t.uid = $3",
@@ -91,29 +91,30 @@ class PostgresSnapshot:
             rows = _FIRST_ROWS
             while found := await cursor.fetch(rows):
                 yield found
-                # To judge by these. Growth is slow: the next may be larger ones.
+                # The next batch is sized by this one. It grows slowly, because the next rows may be larger.
                 size = sum(len(record["body"]) for record in found)
                 rows = max(1, min(_BATCH_BYTES * len(found) // max(size, 1), 8 * len(found), _MOST_ROWS))
 
 
 class PostgresIndex:
-    """Made by `PostgresStore.index`."""
+    """Created by `PostgresStore.index`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     @asynccontextmanager
     async def snapshot(self, cluster: str) -> AsyncIterator[Snapshot]:
-        async with self._moment() as connection:
+        async with self._transaction() as connection:
             yield PostgresSnapshot(connection, cluster)
 
     async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         with typed_errors():
-            found = await self._pool.fetchrow(_POINT, cluster, kind, key)
+            async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+                found = await connection.fetchrow(_POINT, cluster, kind, key)
         return _point(cluster, kind, key, found)
 
     async def page(self, plan: Plan) -> list[Row]:
-        async with self._moment() as connection:
+        async with self._transaction() as connection:
             emitter = await _emitter(connection, plan, list(plan.scopes_by_cluster()))
             if emitter.impossible:
                 return []
@@ -121,44 +122,46 @@ class PostgresIndex:
             return [Row(*record) for record in await connection.fetch(sql, *arguments)]
 
     async def count(self, plan: Plan) -> int:
-        async with self._moment() as connection:
+        async with self._transaction() as connection:
             return await _count(connection, await _emitter(connection, plan, list(plan.scopes_by_cluster())))
 
-    async def search(self, asked: Search) -> list[Hit]:
-        async with self._moment() as connection:
-            return await (await Searching.begin(connection, asked)).page()
+    async def search(self, search: Search) -> list[Hit]:
+        async with self._transaction() as connection:
+            return await (await Searching.begin(connection, search)).page()
 
-    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
-        async with self._moment() as connection:
-            return await (await Searching.begin(connection, asked)).counts()
+    async def search_counts(self, search: Search) -> dict[tuple[str, str], int]:
+        async with self._transaction() as connection:
+            return await (await Searching.begin(connection, search)).counts()
 
     async def partitions(self, cluster: str) -> list[Partition]:
         with typed_errors():
-            return [_partition(row) for row in await self._pool.fetch(f"SELECT {_STATE} WHERE k.cluster = $1", cluster)]
+            async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+                found = await connection.fetch(f"SELECT {_STATE} WHERE k.cluster = $1", cluster)
+        return [_partition(row) for row in found]
 
-    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
-        async with self._moment() as connection:
-            known, last, dropped = await connection.fetchrow(_RING_ENDS, cluster)
+    async def changes(self, cluster: str, after: FeedPosition | None, *, limit: int) -> FeedPage:
+        async with self._transaction() as connection:
+            known, last, dropped = await connection.fetchrow(_FEED_ENDS, cluster)
             if not known:
                 raise NoSuchClusterError(f"the index has nothing of cluster {cluster}")
-            mark = RingMark(_RING, last or 0)
-            if after is None or after.number >= mark.number:
-                return RingPage(after or mark, [])
-            if after.ring != _RING or after.number < (dropped or 0):
-                return RingPage(mark, [], lost=True)
+            last_position = FeedPosition(_FEED, last or 0)
+            if after is None or after.number >= last_position.number:
+                return FeedPage(after or last_position, [])
+            if after.feed != _FEED or after.number < (dropped or 0):
+                return FeedPage(last_position, [], lost=True)
             found = await connection.fetch(
                 "SELECT number, kind, key, uid, deleted FROM ring WHERE cluster = $1 AND number > $2"
                 " ORDER BY number LIMIT $3",
                 *(cluster, after.number, limit),
             )
-        changes = [RingChange(kind, key, uid, deleted) for _, kind, key, uid, deleted in found]
-        return RingPage(RingMark(_RING, found[-1]["number"] if found else after.number), changes)
+        changes = [FeedChange(kind, key, uid, deleted) for _, kind, key, uid, deleted in found]
+        return FeedPage(FeedPosition(_FEED, found[-1]["number"] if found else after.number), changes)
 
     @asynccontextmanager
-    async def _moment(self) -> AsyncIterator[Connection]:
+    async def _transaction(self) -> AsyncIterator[Connection]:
         with typed_errors():
             async with (
-                self._pool.acquire() as connection,
+                self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 yield connection
@@ -178,8 +181,8 @@ def _partition(found: asyncpg.Record) -> Partition:
         found["began"],
         found["revision"],
         live=found["live"],
-        heard_at=max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"],
-        begun_at=found["begun"],
+        confirmed_at=max(found["heard"], found["at"] or 0.0) if found["live"] else found["heard"],
+        list_began_at=found["begun"],
         left_out=frozenset(found["left_out"]),
     )
 

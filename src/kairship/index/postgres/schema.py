@@ -1,9 +1,17 @@
 """The tables of the index in PostgreSQL, in a schema of their own whose name carries their version.
 
-A newer layout is a new schema that fills itself; the old one can be dropped when no process of the old version is
-left. Texts are compared bytewise, as API servers order names. `tok` has an object's tokens, each prefixed with its
-partition, owner tokens with their cluster, so that a token of one kind in one cluster has postings of its own. `word`
-has those that a search looks into, each once.
+A newer layout is a new schema that fills itself; the old schema can be dropped when no process of the old version is
+left. Texts are compared bytewise, as API servers order names.
+
+    part            the partitions (one kind of one cluster), and how far the index has come with each
+    obj             the objects; `tok` has an object's tokens, each prefixed with its partition (owner tokens with their
+                    cluster), so that a token of one kind in one cluster has postings of its own
+    word            the tokens into which a search looks, each once
+    tomb            tombstones of recent deletions
+    ring, ring_end  the change feeds, and how much of them was dropped
+    write           callers' recent writes
+    writer, alive   the term of each cluster's writer, and its last heartbeat
+    slot            the history
 """
 
 import asyncpg
@@ -13,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 SCHEMA = "kairship_index_3"
 CLOCK = "extract(epoch FROM clock_timestamp())"
-"""The one clock that all processes share."""
+"""The SQL of the one clock that all processes share."""
 _LOCK = 0x6B616978
 
 _TABLES = f"""
@@ -67,12 +75,12 @@ CREATE INDEX IF NOT EXISTS obj_trigram ON {SCHEMA}.obj USING gin(name public.gin
 
 
 async def ensure(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """Make what is missing. Several processes may do so at once."""
+    """Creates the tables that are missing. Several processes may do so at once."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         await connection.execute(_TABLES)
     try:
         await connection.execute(_TRIGRAMS)
     except asyncpg.PostgresError as error:
-        # It needs a right that not everybody has. Searches then look at every name.
+        # Creating an extension needs a right that not every role has. Without trigrams, searches read every name.
         log.warning("the index has no trigrams: let an administrator create the extension pg_trgm", error=str(error))

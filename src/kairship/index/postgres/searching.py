@@ -1,4 +1,4 @@
-"""Search over all clusters at once. Where to begin is left to PostgreSQL: every part of a condition has an index."""
+"""Searches all clusters at once. PostgreSQL's planner decides where to begin: every condition has an index."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import asyncpg
 import msgspec
 
-from kairship.index.postgres.connecting import Connection
+from kairship.index.postgres.database_errors import Connection
 from kairship.index.postgres.emitter import PartitionNumber, namespace_condition, stored_token
-from kairship.index.query import Query, allowed
-from kairship.index.search import SHORT, Hit, Rank, Search, SearchPosition, names_kind
+from kairship.index.query import Query, visible_partitions
+from kairship.index.search.model import SHORT, Hit, Rank, Search, SearchPosition, names_kind
 from kairship.index.tokens import IMAGE, LABEL, NAMESPACE
 from kairship.kube import Resource
 
@@ -24,25 +24,25 @@ class _Kind(NamedTuple):
 
 
 class Searching:
-    """Made by `begin`, within the caller's transaction."""
+    """One search, within the transaction of the connection. Created by `begin`."""
 
-    def __init__(self, connection: Connection, asked: Search, kinds: Sequence[_Kind]) -> None:
+    def __init__(self, connection: Connection, search: Search, kinds: Sequence[_Kind]) -> None:
         self._connection = connection
-        self._asked = asked
+        self._search = search
         self._kinds = {kind.number: kind for kind in kinds}
         self._arguments: list[Any] = []
 
     @classmethod
-    async def begin(cls, connection: Connection, asked: Search) -> "Searching":
+    async def begin(cls, connection: Connection, search: Search) -> "Searching":
         found = await connection.fetch(
             "SELECT id, cluster, name, resource FROM part WHERE cluster = ANY($1)",
-            list({scope.cluster for scope in asked.scopes}),
+            list({scope.cluster for scope in search.scopes}),
         )
         kinds = [
             _Kind(row["id"], row["cluster"], row["name"], msgspec.json.decode(row["resource"], type=Resource))
             for row in found
         ]
-        return cls(connection, asked, kinds)
+        return cls(connection, search, kinds)
 
     async def page(self) -> list[Hit]:
         condition, ranks = await self._condition()
@@ -50,14 +50,14 @@ class Searching:
             return []
         cases = " ".join(f"WHEN {found} THEN {rank:d}" for rank, found in ranks.items())
         position = "true"
-        if (after := self._asked.after) is not None:
+        if (after := self._search.after) is not None:
             marks = (self._bind(value) for value in (after.name, after.cluster, after.kind, after.namespace))
             rank = f"{self._bind(after.rank)}::int"
             position = f"(rank, name, cluster, kind, ns) > ({rank}, {', '.join(marks)})"
         rows = await self._connection.fetch(
             "SELECT * FROM (SELECT o.part, o.ns, o.name, o.uid, o.created, o.body, k.cluster, k.name AS kind,"  # noqa: S608
             f" CASE {cases} END AS rank FROM obj o JOIN part k ON k.id = o.part WHERE {condition}) found"
-            f" WHERE {position} ORDER BY rank, name, cluster, kind, ns LIMIT {self._bind(self._asked.limit)}::bigint",
+            f" WHERE {position} ORDER BY rank, name, cluster, kind, ns LIMIT {self._bind(self._search.limit)}::bigint",
             *self._arguments,
         )
         return [self._hit(row) for row in rows]
@@ -73,31 +73,31 @@ class Searching:
         return {(self._kinds[part].cluster, self._kinds[part].name): count for part, count in rows}
 
     async def _condition(self) -> tuple[str | None, dict[Rank, str]]:
-        """What an object must fulfil, None if none can; and what gives it which rank."""
+        """The condition of a hit, None if there cannot be one; and the condition of each rank."""
         visible = self._visible()
         if visible is None:
             return None, {}
-        each = [await self._in_parts(word) for word in self._asked.words]
+        each = [await self._by_rank(word) for word in self._search.words]
         conditions = [visible, *(f"({' OR '.join(found.values())})" for found in each)]
         return " AND ".join(conditions), each[0]
 
     def _visible(self) -> str | None:
-        asked = Query(scopes=self._asked.scopes, kinds=self._asked.kinds)
+        query = Query(scopes=self._search.scopes, kinds=self._search.kinds)
         known = (PartitionNumber(kind.number, kind.cluster, kind.name) for kind in self._kinds.values())
-        places = []
-        for one in allowed(asked, known):
-            place = f"o.part = ANY({self._bind(list(one.partitions))}::bigint[])"
-            places.append(f"({place}{namespace_condition(one, self._bind)})")
-        if not places:
+        alternatives = []
+        for one in visible_partitions(query, known):
+            condition = f"o.part = ANY({self._bind(list(one.partitions))}::bigint[])"
+            alternatives.append(f"({condition}{namespace_condition(one, self._bind)})")
+        if not alternatives:
             return None
-        visible = f"({' OR '.join(places)})"
-        return f"{visible} AND o.ns = {self._bind(self._asked.namespace)}" if self._asked.namespace else visible
+        visible = f"({' OR '.join(alternatives)})"
+        return f"{visible} AND o.ns = {self._bind(self._search.namespace)}" if self._search.namespace else visible
 
-    async def _in_parts(self, word: str) -> dict[Rank, str]:
+    async def _by_rank(self, word: str) -> dict[Rank, str]:
         begin, end = self._bind(word), self._bind(word + _LAST)
         found = {Rank.NAME_BEGINS: f"(o.name >= {begin} AND o.name < {end})"}
         if len(word) >= SHORT:
-            # In a form that trigrams have an index for.
+            # ILIKE is the form for which the trigram index can be used.
             found[Rank.NAME] = f"o.name ILIKE {self._bind(f'%{_escaped(word)}%')}"
         if parts := [kind.number for kind in self._kinds.values() if names_kind(word, kind.name, kind.resource)]:
             found[Rank.KIND] = f"o.part = ANY({self._bind(parts)}::bigint[])"
@@ -111,7 +111,7 @@ class Searching:
         return found
 
     async def _tokens(self, word: str, mark: str, begins: str, among: str) -> list[str]:
-        """The stored tokens with this mark that have the word in them; a short word where something begins."""
+        """The stored tokens of this type that contain the word; a short word must be at a beginning."""
         plain = f"lower(substr(text, {len(mark) + 1}))"
         if len(word) >= SHORT:
             condition, sought = f"strpos({plain}, $3) > 0", word

@@ -1,4 +1,4 @@
-"""The database of the index: its pool, and who may write which cluster."""
+"""The PostgreSQL database of the index: its connection pool, and which process may write which cluster."""
 
 import secrets
 import time
@@ -8,7 +8,7 @@ from typing import Self
 import asyncpg
 
 from kairship.index.postgres import schema
-from kairship.index.postgres.connecting import Pool, typed_errors
+from kairship.index.postgres.database_errors import ACQUIRE_TIMEOUT, Pool, typed_errors
 from kairship.index.postgres.reader import PostgresIndex
 from kairship.index.postgres.write_log import PostgresWriteLog
 from kairship.index.postgres.writer import PostgresWriter
@@ -16,7 +16,7 @@ from kairship.index.postgres.writer import PostgresWriter
 _TIMEOUT = 60.0
 _CONNECT_TIMEOUT = 10.0
 _STATEMENT_MS = "55000"
-# A writer that stops in the middle of a transaction must not keep the next one out for longer.
+# A writer that stops in the middle of a transaction must not keep the next writer out for longer.
 _IDLE_MS = "3000"
 _TAKE_OVER = """
 INSERT INTO writer AS w VALUES ($1, 1) ON CONFLICT (cluster) DO UPDATE SET term = w.term + 1 RETURNING term
@@ -24,7 +24,7 @@ INSERT INTO writer AS w VALUES ($1, 1) ON CONFLICT (cluster) DO UPDATE SET term 
 
 
 class PostgresStore:
-    """`async with await PostgresStore.open(url) as store`."""
+    """Use it as `async with await PostgresStore.open(url) as store`."""
 
     def __init__(self, pool: Pool, wall: Callable[[], float] = time.time) -> None:
         self._pool = pool
@@ -32,7 +32,7 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 10, wall: Callable[[], float] = time.time) -> Self:
-        """Raises `BrokenIndexError`, whose text has nothing of the `url`: it carries a password."""
+        """Raises `BrokenIndexError`, whose text does not quote the `url`, because that carries a password."""
         settings = {
             "search_path": f"{schema.SCHEMA}, public",
             "statement_timeout": _STATEMENT_MS,
@@ -51,7 +51,7 @@ class PostgresStore:
                 timeout=_CONNECT_TIMEOUT,
                 command_timeout=_TIMEOUT,
                 server_settings=settings,
-                reset=_keep_as_it_is,
+                reset=_no_reset,
             )
         return cls(pool, wall)
 
@@ -63,7 +63,7 @@ class PostgresStore:
 
     @property
     def pool(self) -> Pool:
-        """For what else is kept in this database."""
+        """The connection pool, for other data in this database (the history)."""
         return self._pool
 
     def index(self) -> PostgresIndex:
@@ -73,23 +73,24 @@ class PostgresStore:
         return PostgresWriteLog(self._pool)
 
     async def writer(self, cluster: str) -> PostgresWriter:
-        """The one writer of a cluster. Whoever was it before is refused from now on."""
+        """The only writer of a cluster. The database refuses the writer before it from now on."""
         with typed_errors():
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
                 term = await connection.fetchval(_TAKE_OVER, cluster)
                 await connection.execute("UPDATE part SET live = false WHERE cluster = $1", cluster)
         return PostgresWriter(self._pool, cluster, term, self._wall)
 
     async def clusters(self) -> set[str]:
-        """Those of which something is stored."""
+        """The uids of the clusters of which something is stored."""
         with typed_errors():
-            found = await self._pool.fetch("SELECT DISTINCT cluster FROM part UNION SELECT cluster FROM writer")
+            async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+                found = await connection.fetch("SELECT DISTINCT cluster FROM part UNION SELECT cluster FROM writer")
         return {row["cluster"] for row in found}
 
     async def remove_cluster(self, cluster: str) -> None:
-        """Everything of a cluster that is no more."""
+        """Removes everything that is stored of a cluster."""
         with typed_errors():
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
                 for table in ("obj", "tomb", "word"):
                     await connection.execute(
                         f"DELETE FROM {table} USING part WHERE part.id = {table}.part AND part.cluster = $1",  # noqa: S608
@@ -99,13 +100,14 @@ class PostgresStore:
                     await connection.execute(f"DELETE FROM {table} WHERE cluster = $1", cluster)  # noqa: S608
 
     async def page_token_key(self) -> bytes:
-        """The same for every process that uses this database."""
+        """The key of page tokens, which is the same for every process that uses this database."""
         with typed_errors():
-            await self._pool.execute(
-                "INSERT INTO secret VALUES ('page-tokens', $1) ON CONFLICT DO NOTHING", secrets.token_bytes(32)
-            )
-            return bytes(await self._pool.fetchval("SELECT value FROM secret WHERE name = 'page-tokens'"))
+            async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+                await connection.execute(
+                    "INSERT INTO secret VALUES ('page-tokens', $1) ON CONFLICT DO NOTHING", secrets.token_bytes(32)
+                )
+                return bytes(await connection.fetchval("SELECT value FROM secret WHERE name = 'page-tokens'"))
 
 
-async def _keep_as_it_is(_: object) -> None:
-    """Nothing here changes a session, and resetting one costs a round trip per read."""
+async def _no_reset(_: object) -> None:
+    """Does nothing: no statement changes the session, and resetting it would cost a round trip per read."""

@@ -1,6 +1,6 @@
 """Tells open streams that the kind which they follow has begun a new epoch.
 
-One task looks at the partitions of all open streams, twice a second, each partition once however many streams it has.
+One task polls the partitions of all open streams twice a second, each partition once, however many streams it has.
 """
 
 import asyncio
@@ -15,19 +15,20 @@ log = structlog.get_logger(__name__)
 
 _INTERVAL = 0.5
 
-_Place = tuple[str, str]
+_PartitionKey = tuple[str, str]
+"""The cluster and the kind."""
 
 
-class Epochs:
-    """`run` is the task; without it nobody is told."""
+class EpochMonitor:
+    """`run` is the polling task; without it no stream learns of a new epoch."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._open: dict[_Place, list[tuple[int, asyncio.Event]]] = {}
+        self._open: dict[_PartitionKey, list[tuple[int, asyncio.Event]]] = {}
 
     @contextmanager
-    def noticing(self, cluster: str, kind: str, epoch: int) -> Iterator[asyncio.Event]:
-        """An event that is set when the epoch is another than this one."""
+    def watching(self, cluster: str, kind: str, epoch: int) -> Iterator[asyncio.Event]:
+        """An event that is set when the partition has another epoch than this one."""
         entry = (epoch, asyncio.Event())
         entries = self._open.setdefault((cluster, kind), [])
         entries.append(entry)
@@ -39,22 +40,23 @@ class Epochs:
                 self._open.pop((cluster, kind), None)
 
     async def run(self) -> None:
+        """Runs until it is cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL)
-            for place in tuple(self._open):
+            for key in tuple(self._open):
                 try:
-                    await self._look(place)
+                    await self._poll(key)
                 except NoSuchClusterError:
-                    continue  # begun anew or removed: an epoch follows, or nothing does
+                    continue  # its index is being built anew, and a new epoch follows, or the cluster was removed
                 except BrokenIndexError as error:
-                    log.warning("epochs cannot be read", cluster=place[0], error=str(error))
+                    log.warning("the epoch of a kind cannot be read", cluster=key[0], error=str(error))
 
-    async def _look(self, place: _Place) -> None:
-        cluster, kind = place
+    async def _poll(self, key: _PartitionKey) -> None:
+        cluster, kind = key
         async with self._index.snapshot(cluster) as snapshot:
             partition = await snapshot.partition(kind)
         if partition is None:
             return
-        for epoch, changed in self._open.get(place, ()):
+        for epoch, changed in self._open.get(key, ()):
             if epoch != partition.epoch:
                 changed.set()

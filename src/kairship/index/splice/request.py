@@ -1,13 +1,13 @@
-"""A watch as a client asks for it."""
+"""A watch request, and what the index needs to know of it."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-from kairship.index.accept import Format, wanted
-from kairship.index.fields import kind_name
-from kairship.index.query import Plan, Query, Scope, plan
+from kairship.index.negotiation import Format, negotiate
+from kairship.index.query import Plan, Query, VisibleScope, plan
 from kairship.index.records import is_partial
+from kairship.index.selectable_fields import kind_name
 from kairship.index.selectors import BadSelectorError, parse_fields, parse_labels
 from kairship.kube import Resource
 
@@ -42,7 +42,7 @@ class WatchRequest(msgspec.Struct, frozen=True):
 
     @property
     def revision(self) -> int | None:
-        """0 for "whatever you have"; None for what is no number, which is the cluster's to refuse."""
+        """0 if the client accepts any revision; None if it is not a number, which the cluster has to refuse."""
         text = self.parameters.get("resourceVersion", "")
         if not text:
             return 0
@@ -56,20 +56,20 @@ class WatchRequest(msgspec.Struct, frozen=True):
             return _LONGEST_WATCH
 
     def plan(self) -> Plan | None:
-        """How the index answers its beginning; None when the cluster has to."""
+        """The plan by which the index sends the initial events; None if the cluster has to send them."""
         if is_partial(self.kind):
             return None
-        if not (wanted(self.accept) is Format.PLAIN and self.parameters.keys() <= _UNDERSTOOD):
+        if not (negotiate(self.accept) is Format.PLAIN and self.parameters.keys() <= _UNDERSTOOD):
             return None
         if self.parameters.get("resourceVersionMatch") != "NotOlderThan":
             return None
-        # Without bookmarks a client cannot be told where the beginning ends.
+        # Only a bookmark can tell a client where the initial events end.
         if self.parameters.get("allowWatchBookmarks") not in {"true", "1"}:
             return None
         try:
             return plan(
                 Query(
-                    scopes=(Scope(self.cluster),),
+                    scopes=(VisibleScope(self.cluster),),
                     kinds=frozenset((self.kind,)),
                     namespace=self.namespace,
                     labels=parse_labels(self.parameters.get("labelSelector", "")),
@@ -81,10 +81,10 @@ class WatchRequest(msgspec.Struct, frozen=True):
             return None
 
     def continued_from(self, revision: int) -> dict[str, str]:
-        """The parameters of the plain watch that goes on from `revision`."""
-        own = {"sendInitialEvents", "resourceVersionMatch"}
+        """The parameters of the plain watch that continues from `revision`."""
+        initial_events_only = {"sendInitialEvents", "resourceVersionMatch"}
         return {
-            **{name: value for name, value in self.parameters.items() if name not in own},
+            **{name: value for name, value in self.parameters.items() if name not in initial_events_only},
             "watch": "true",
             "resourceVersion": str(revision),
         }

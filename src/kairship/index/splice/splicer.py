@@ -1,8 +1,8 @@
-"""Answers watches: spliced, fenced or passed through. The package says which rules it keeps, and why.
+"""Answers watches: it splices them, refuses them or passes them through, by the rules of the package docstring.
 
-One `Splicer` serves all streams of a process. A stream holds a connection to the cluster; a snapshot of the index only
-until its beginning is sent. Whoever sends the body bounds each write by a timeout, so that a client that does not read
-holds neither.
+One `Splicer` serves all streams of a process. A stream holds a connection to the cluster for its whole life, and a
+snapshot of the index until the initial events are sent. The proxy bounds each write of the body by a timeout, so that a
+client that does not read holds neither of them for long.
 """
 
 import asyncio
@@ -17,21 +17,22 @@ import structlog
 from kairship.index import statuses
 from kairship.index.query import Plan
 from kairship.index.records import type_of, typed
-from kairship.index.splice.epochs import Epochs
+from kairship.index.splice.epochs import EpochMonitor
 from kairship.index.splice.request import WatchRequest
-from kairship.index.splice.upstream import Upstream
+from kairship.index.splice.upstream import UpstreamWatch
 from kairship.index.store import BrokenIndexError, Index, NoSuchClusterError, Partition, Snapshot
 from kairship.kube import Client, Forbidden, KubeError
 
 log = structlog.get_logger(__name__)
 
 _JSON = "application/json"
-_FIRST_LINE = 0.01
-_SETTLING = 30.0
+_FIRST_LINE_TIMEOUT = 0.01
+_RELIST_GRACE = 30.0
+"""Seconds for which a kind that was lost may still be listed anew."""
 
 
 class WatchReply(msgspec.Struct, frozen=True):
-    """What to send. Errors are whole bodies; a watch goes on until one of the three sides ends it."""
+    """The response to send. The body of an error is whole; a watch lasts until client, cluster or index ends it."""
 
     status: int
     headers: dict[str, str]
@@ -40,37 +41,37 @@ class WatchReply(msgspec.Struct, frozen=True):
 
 
 class _NotSpliced(Exception):  # noqa: N818 - a signal inside this module
-    """The request has to pass through; says why."""
+    """The request has to pass through. The message says why."""
 
 
 class Splicer:
-    """`async with Splicer(index) as splicer`: it runs a task of its own."""
+    """Use it as `async with Splicer(index) as splicer`, because it runs a task of its own."""
 
     def __init__(self, index: Index, *, max_age: float = 15.0, wall: Callable[[], float] = time.time) -> None:
         self._index = index
         self._max_age = max_age
         self._wall = wall
-        self._epochs = Epochs(index)
+        self._epochs = EpochMonitor(index)
         self._too_old: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def __aenter__(self) -> Self:
-        self._noticing = asyncio.create_task(self._epochs.run())
+        self._monitoring = asyncio.create_task(self._epochs.run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._noticing.cancel()
+        self._monitoring.cancel()
         with suppress(asyncio.CancelledError):
-            await self._noticing
+            await self._monitoring
 
     @asynccontextmanager
     async def watch(self, client: Client, request: WatchRequest) -> AsyncIterator[WatchReply]:
-        """`client` is the cluster's, as the person who asks."""
+        """Answers a watch. `client` is the cluster's client, which acts as the caller."""
         async with AsyncExitStack() as held:
             try:
                 reply = await self._answer(held, client, request)
             except KubeError as error:
                 log.info("cluster not reached for a watch", cluster=request.cluster, error=str(error))
-                reply = _come_again("the cluster does not answer at present")
+                reply = _retry_later("the cluster does not answer at present")
             yield reply
 
     async def _answer(self, held: AsyncExitStack, client: Client, request: WatchRequest) -> WatchReply:
@@ -86,7 +87,7 @@ class Splicer:
 
     async def _splice(self, held: AsyncExitStack, client: Client, request: WatchRequest, plan: Plan) -> WatchReply:
         async with AsyncExitStack() as attempt:
-            # The snapshot is held apart: it ends long before the stream does.
+            # The snapshot has a stack of its own, because it ends long before the stream does.
             reading = await attempt.enter_async_context(AsyncExitStack())
             try:
                 snapshot = await reading.enter_async_context(self._index.snapshot(request.cluster))
@@ -96,8 +97,8 @@ class Splicer:
             upstream = await self._open(attempt, client, request, request.continued_from(partition.revision))
             if upstream.stream.status != 200:
                 raise _NotSpliced(f"the cluster answered {upstream.stream.status}")
-            if await upstream.first_is_error(patience=_FIRST_LINE):
-                raise self._refused(request, partition)
+            if await upstream.first_is_error(timeout=_FIRST_LINE_TIMEOUT):
+                raise self._revision_too_old(request, partition)
             body = self._spliced(reading, request, plan, snapshot, partition, upstream)
             await attempt.enter_async_context(aclosing(body))
             held.push_async_exit(attempt.pop_all())
@@ -110,10 +111,10 @@ class Splicer:
         plan: Plan,
         snapshot: Snapshot,
         partition: Partition,
-        upstream: Upstream,
+        upstream: UpstreamWatch,
     ) -> AsyncGenerator[bytes]:
         begin = type_of(partition.resource)
-        with self._epochs.noticing(request.cluster, request.kind, partition.epoch) as changed:
+        with self._epochs.watching(request.cluster, request.kind, partition.epoch) as changed:
             async with aclosing(snapshot.rows(plan)) as batches:
                 async for batch in batches:
                     yield b"".join(
@@ -121,11 +122,11 @@ class Splicer:
                         for row in batch
                     )
             await reading.aclose()
-            # On a busy machine the refusal may come later than the first look at it. Nobody is synced yet.
-            if await upstream.first_is_error(patience=0.0):
-                self._refused(request, partition)
+            # On a busy machine the refusal may come after the first examination. The client is not synced yet.
+            if await upstream.first_is_error(timeout=0.0):
+                self._revision_too_old(request, partition)
                 return
-            yield _end_of_beginning(partition)
+            yield _initial_events_end(partition)
             async for lines in self._until_epoch_ends(upstream, changed):
                 yield lines
 
@@ -135,16 +136,16 @@ class Splicer:
         upstream = await self._open(held, client, request, dict(request.parameters))
         stream = upstream.stream
         if stream.status in {410, 504} and not request.revision:
-            return _come_again(f"the cluster answered {stream.status}")
+            return _retry_later(f"the cluster answered {stream.status}")
         headers = {name: stream.headers[name] for name in ("Content-Type", "Retry-After") if name in stream.headers}
         if stream.status == 200 and headers.get("Content-Type", "").startswith(_JSON) and partition is not None:
-            changed = held.enter_context(self._epochs.noticing(request.cluster, request.kind, partition.epoch))
+            changed = held.enter_context(self._epochs.watching(request.cluster, request.kind, partition.epoch))
             body = self._until_epoch_ends(upstream, changed)
         else:
             body = stream.chunks(inactivity_timeout=request.longest_silence)
         return WatchReply(stream.status, headers, await held.enter_async_context(aclosing(body)))
 
-    async def _until_epoch_ends(self, upstream: Upstream, changed: asyncio.Event) -> AsyncGenerator[bytes]:
+    async def _until_epoch_ends(self, upstream: UpstreamWatch, changed: asyncio.Event) -> AsyncGenerator[bytes]:
         async with aclosing(upstream.lines(changed)) as batches:
             async for lines in batches:
                 yield lines
@@ -153,11 +154,11 @@ class Splicer:
 
     async def _open(
         self, held: AsyncExitStack, client: Client, request: WatchRequest, parameters: dict[str, str]
-    ) -> Upstream:
+    ) -> UpstreamWatch:
         stream = await held.enter_async_context(
             client.stream("GET", request.path, params=parameters, headers={"Accept": request.accept})
         )
-        upstream = Upstream(stream, longest_silence=request.longest_silence)
+        upstream = UpstreamWatch(stream, longest_silence=request.longest_silence)
         held.push_async_callback(upstream.close)
         return upstream
 
@@ -169,46 +170,46 @@ class Splicer:
             return None
 
     def _usable(self, request: WatchRequest, partition: Partition | None) -> Partition:
-        """The partition, if the index can answer for it now."""
+        """The partition, if the index can answer from it now. Raises `_NotSpliced`."""
         if partition is None or not partition.live or partition.resource.version != request.resource.version:
             raise _NotSpliced("the kind is not followed at present")
-        if self._wall() - partition.heard_at > self._max_age:
-            raise _NotSpliced("the collector has not been heard of for too long")
+        if self._wall() - partition.confirmed_at > self._max_age:
+            raise _NotSpliced("the collector's last heartbeat is too old")
         if not partition.covers(request.namespace):
-            raise _NotSpliced("a namespace that is asked for is not collected")
+            raise _NotSpliced("a namespace of the request is excluded from collection")
         revision = request.revision
         if revision is None or revision > partition.revision:
-            raise _NotSpliced("a revision is asked for that the index has not reached")
+            raise _NotSpliced("the index has not reached the resourceVersion of the request")
         if self._too_old.get((request.cluster, request.kind)) == (partition.epoch, partition.revision):
             raise _NotSpliced("the cluster no longer has the revision of the index")
         return partition
 
-    def _refused(self, request: WatchRequest, partition: Partition) -> _NotSpliced:
+    def _revision_too_old(self, request: WatchRequest, partition: Partition) -> _NotSpliced:
         self._too_old[request.cluster, request.kind] = (partition.epoch, partition.revision)
         return _NotSpliced("the cluster no longer has the revision of the index")
 
     async def _fence(self, client: Client, request: WatchRequest, partition: Partition | None) -> WatchReply | None:
-        """The refusal of a plain watch that would miss events, or wait for some that never come."""
+        """Refuses a plain watch that would miss events, or would wait for events that never come."""
         revision = request.revision
         if not revision:
             return None
         if partition is not None:
-            if not partition.live and self._wall() - partition.heard_at < _SETTLING:
-                # What was lost may come back with another past. The collector is finding out.
-                return _come_again("the kind is being listed anew")
-            if partition.live and revision < partition.began:
-                return _expired(f"too old resource version: {revision} ({partition.began})")
+            if not partition.live and self._wall() - partition.confirmed_at < _RELIST_GRACE:
+                # The cluster may come back with another history. The collector is about to find out.
+                return _retry_later("the kind is being listed anew")
+            if partition.live and revision < partition.first_revision:
+                return _expired(f"too old resource version: {revision} ({partition.first_revision})")
             if partition.live and revision <= partition.revision:
                 return None
         try:
-            page = await client.list(request.resource, namespace=request.namespace, limit=1, as_type=msgspec.Raw)
+            page = await client.typed(msgspec.Raw).list(request.resource, namespace=request.namespace, limit=1)
         except Forbidden:
-            return None  # who may watch and not list is the cluster's to judge
+            return None  # the cluster decides about a caller who may watch and not list
         current = int(page.resource_version) if page.resource_version.isdecimal() else 0
         return _expired(f"resource version {revision} is in no history ({current})") if revision > current else None
 
 
-def _end_of_beginning(partition: Partition) -> bytes:
+def _initial_events_end(partition: Partition) -> bytes:
     return (
         b'{"type":"BOOKMARK","object":'
         + msgspec.json.encode(
@@ -233,6 +234,6 @@ def _expired(message: str) -> WatchReply:
     return WatchReply(200, {"Content-Type": _JSON}, _once(statuses.error_event(statuses.expired(message))))
 
 
-def _come_again(message: str) -> WatchReply:
+def _retry_later(message: str) -> WatchReply:
     body = statuses.status(429, "TooManyRequests", message, retry_after=1)
     return WatchReply(429, {"Content-Type": _JSON, "Retry-After": "1"}, _once(body))

@@ -1,4 +1,4 @@
-"""The cluster's own watch, read so that its first line can be looked at, and in whole lines."""
+"""The cluster's own watch, read in whole lines, and so that its first line can be examined before it is sent."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -10,31 +10,31 @@ _LARGEST_LINE = 64 * 1024 * 1024
 _ERROR = b'{"type":"ERROR"'
 
 
-class Upstream:
-    """One reader at a time. `close` is to be called before the stream's context is left."""
+class UpstreamWatch:
+    """Serves one reader at a time. Call `close` before the stream's context is left."""
 
     def __init__(self, stream: Stream, *, longest_silence: float) -> None:
         self.stream = stream
         self._longest_silence = longest_silence
         self._reading: asyncio.Task[bytes] | None = None
 
-    async def first_is_error(self, *, patience: float) -> bool:
-        """Whether it begins with an ERROR, as far as `patience` seconds tell. Nothing that arrived is lost."""
+    async def first_is_error(self, *, timeout: float) -> bool:
+        """Whether the watch begins with an ERROR, as far as is known within the timeout. No byte is consumed."""
         reading = self._read()
-        await asyncio.wait((reading,), timeout=patience)
+        await asyncio.wait((reading,), timeout=timeout)
         if not reading.done():
             return False
         try:
             begin = reading.result()
         except KubeError:
             return True
-        # An end instead of a line, or one that goes on later, is no line that could be trusted either.
+        # A stream that ends without any line cannot be trusted either.
         return not begin or begin.startswith(_ERROR)
 
     async def lines(self, ended: asyncio.Event) -> AsyncGenerator[bytes]:
         """Whole lines, several at a time, until the watch ends or breaks off, or `ended` is set.
 
-        What was cut off is dropped: the client asks again from the last line that it has.
+        An incomplete line is dropped: the client watches again from the last line that it got.
         """
         rest = b""
         async with _waiting(ended) as end:

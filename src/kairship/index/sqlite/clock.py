@@ -1,8 +1,8 @@
-"""The clock that all processes of a machine share: it never goes back, and goes on while the machine sleeps."""
+"""The clock that all processes of a machine share. It never goes back, and it goes on while the machine sleeps."""
 
 import time
 
-# Linux stops CLOCK_MONOTONIC while suspended; other systems keep it going and have no other name for it.
+# Linux stops CLOCK_MONOTONIC while it is suspended. Other systems keep it going and have no CLOCK_BOOTTIME.
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

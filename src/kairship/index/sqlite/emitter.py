@@ -1,9 +1,10 @@
-"""From a plan to SQL for the file of one cluster.
+"""Emits the SQL of a plan, for the file of one cluster.
 
-SQLite is told where to begin. A token alone gives the rows in the order of its postings, which is that of their keys.
-With several conditions the rarest token leads: its postings give the rows, the other conditions are probes. If even the
-rarest is common and only a page is wanted, the rows are walked in their order and probed, because sorting all that
-match would cost more. Row order and position need no more than the indexes of `obj` have.
+The SQL tells SQLite where to begin. A single token gives the rows in the order of its postings, which is that of their
+keys. With several conditions the rarest token leads: its postings give the rows, and the other conditions are probed.
+If even the rarest token is common and only a page is wanted, the rows are walked in their order and probed, because
+sorting all matches would cost more. The order of rows and their position need no columns beyond those of the indexes of
+`obj`.
 """
 
 from typing import Any, NamedTuple
@@ -22,14 +23,14 @@ from kairship.index.query import (
     Plan,
     Position,
     Sort,
-    allowed,
+    visible_partitions,
 )
 from kairship.index.selectors import BadSelectorError
 from kairship.index.sqlite.statements import rows
 from kairship.index.tokens import LABEL, owner_token
 
 _COMMON = 2000
-_MOST_VALUES = 10_000  # SQLite takes about three times as many arguments
+_MOST_VALUES = 10_000  # SQLite accepts about three times as many arguments
 _OWNED = """(WITH RECURSIVE tree(id, uid) AS (
   SELECT c.id, c.uid FROM tok t JOIN post p ON p.tok = t.id JOIN obj c ON c.id = p.obj WHERE t.part = 0 AND t.text = ?
   UNION
@@ -44,7 +45,7 @@ class Statement(NamedTuple):
 
 
 class Emitter:
-    """The statements of one plan. Looks up kinds and tokens in the file, within the caller's transaction."""
+    """Emits the statements of one plan. It looks up kinds and tokens in the file, within the caller's transaction."""
 
     def __init__(self, db: apsw.Connection, cluster: str, plan: Plan) -> None:
         self._db = db
@@ -65,11 +66,11 @@ class Emitter:
 
     @property
     def is_sorted_first(self) -> bool:
-        """Whether all is found before the first row is there: the others are only fetched."""
+        """Whether all matches are found before the first row is returned, so that the other rows are only fetched."""
         return self._leads and not self._is_walk
 
     def select(self, *, bodies_only: bool = False) -> Statement | None:
-        """Columns: kind, key, value sorted by, bare, body; or the last alone. None when nothing can match."""
+        """Its columns are kind, key, the value sorted by, bare and body, or only body. None if nothing can match."""
         if self._impossible:
             return None
         query = self._query
@@ -83,8 +84,8 @@ class Emitter:
         if self._is_walk or (query.limit is None and not self._leads):
             sql = f"{columns} {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"
             return Statement(sql, (*arguments, limit, query.skip))
-        # The rows are found first, in their order, and fetched then: what is sorted has no bodies in it. The limit,
-        # also one of -1, keeps SQLite from making one query of the two; a cross join keeps to the order of its left.
+        # The rows are first found and sorted without their bodies, and then fetched. The limit, even one of -1, keeps
+        # SQLite from merging the two queries; a cross join keeps the order of its left side.
         found = f"SELECT o.id FROM {source} WHERE {where}{ordered} LIMIT ? OFFSET ?"  # noqa: S608 - names from here
         return Statement(
             f"{columns} ({found}) found CROSS JOIN obj o ON o.id = found.id", (*arguments, limit, query.skip)
@@ -98,18 +99,18 @@ class Emitter:
         return Statement(sql, tuple(arguments))
 
     def _known_kinds(self) -> dict[int, str]:
-        asked = self._query.kinds
-        if asked is None:
+        kinds = self._query.kinds
+        if kinds is None:
             return dict(rows(self._db, "SELECT id, name FROM part"))
-        sql = f"SELECT id, name FROM part WHERE name IN ({_marks(asked)})"  # noqa: S608 - marks alone
-        return dict(rows(self._db, sql, tuple(asked)))
+        sql = f"SELECT id, name FROM part WHERE name IN ({_marks(kinds)})"  # noqa: S608 - marks alone
+        return dict(rows(self._db, sql, tuple(kinds)))
 
     def _kind_source(self) -> str:
         return " JOIN part k ON k.id = o.part" if len(self._parts) > 1 else ""
 
     @property
     def _key_column(self) -> str:
-        """Postings have it too: walked in their order, it has to be theirs."""
+        """The key of the postings when these are walked in their order, and otherwise that of the rows."""
         return "d.key" if self._is_walk and self._leads else "o.key"
 
     @property
@@ -119,11 +120,11 @@ class Emitter:
     def _conditions(self) -> tuple[str, list[Any]]:
         where, arguments = list(self._where), [*self._source_arguments, *self._arguments]
         for namespace in self._namespaces:
-            # '0' follows '/': all keys of the namespace, as a range of the index.
+            # '0' follows '/', so this range of the index has all keys of the namespace.
             where.append(f"{self._key_column} >= ? AND {self._key_column} < ?")
             arguments += (f"{namespace}/", f"{namespace}0")
         if self._query.after is not None:
-            condition, values = self._behind(self._query.after)
+            condition, values = self._after(self._query.after)
             where.append(condition)
             arguments += values
         return " AND ".join(where), arguments
@@ -133,10 +134,12 @@ class Emitter:
         self._arguments += arguments
 
     def _restrict(self) -> None:
-        """To what the caller may see; without a scope to nothing."""
+        """Restricts the rows to what the caller may see. Without a scope the caller may see nothing."""
         alternatives: list[str] = []
         arguments: list[Any] = []
-        for alternative in allowed(self._query, ((number, self._cluster, kind) for number, kind in self.kinds.items())):
+        for alternative in visible_partitions(
+            self._query, ((number, self._cluster, kind) for number, kind in self.kinds.items())
+        ):
             self._parts.update(alternative.partitions)
             condition = f"o.part IN ({_marks(alternative.partitions)})"
             arguments += alternative.partitions
@@ -154,7 +157,7 @@ class Emitter:
             self._impossible = True
 
     def _split(self, plan: Plan) -> list[tuple[int, ...]]:
-        """Adds what is no wanted token to the conditions; returns the token numbers of those that are."""
+        """Returns the numbers of the tokens that rows must have, and adds all other conditions to the SQL."""
         wanted: list[tuple[int, ...]] = []
         for condition in plan.conditions:
             match condition:
@@ -172,7 +175,7 @@ class Emitter:
                 case NameContains(text):
                     self._add("instr(o.name, ?) > 0", text)
                 case OwnedBy():
-                    pass  # it leads
+                    pass  # `_lead` begins with it
         if not all(wanted):
             self._impossible = True
         return wanted
@@ -191,7 +194,7 @@ class Emitter:
         for _, numbers in by_rarity[1:] if self._leads else by_rarity:
             self._add(_probe(numbers), *numbers)
         if not self._leads:
-            # An index that has all that is asked for: the rows themselves, with their bodies, are not read.
+            # `obj_name` covers all columns of the query, so the rows with their bodies are not read.
             by_name = any(isinstance(condition, NameContains) for condition in plan.conditions)
             return "obj o INDEXED BY obj_name" if by_name and self._alternatives == 1 else "obj o", []
         numbers = by_rarity[0][1]
@@ -199,7 +202,7 @@ class Emitter:
         self._arguments[:0] = numbers
         return "post d CROSS JOIN obj o ON o.id = d.obj", []
 
-    def _behind(self, after: Position) -> tuple[str, list[Any]]:
+    def _after(self, after: Position) -> tuple[str, list[Any]]:
         beyond = "<" if self._query.descending else ">"
         column = self._sort_column
 
@@ -238,7 +241,7 @@ class Emitter:
         return numbers
 
     def _occurrences(self, numbers: tuple[int, ...]) -> int:
-        """How many rows have one of these tokens, counted no further than it matters."""
+        """How many rows have one of these tokens, counted only up to `_COMMON`."""
         ((count,),) = rows(
             self._db,
             f"SELECT count(*) FROM (SELECT 1 FROM post WHERE tok IN ({_marks(numbers)}) LIMIT {_COMMON})",  # noqa: S608

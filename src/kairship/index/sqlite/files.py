@@ -1,7 +1,8 @@
-"""Which file holds a cluster: `<root>/<cluster uid>/<number>.db`, named by a pointer `current` beside it.
+"""The file that holds a cluster: `<root>/<cluster uid>/<number>.db`, named by a pointer file `current` beside it.
 
-A file name is never used twice: replacing a WAL file under open readers would corrupt what they see. A new file gets a
-name of its own, the pointer is renamed into place, and the old file is removed; who still reads it does so to the end.
+A file name is never used twice, because replacing a WAL file under open readers would corrupt what they see. A new file
+gets a name of its own, the pointer is renamed into place, and the old file is removed; a process that has the old file
+open can still read it to the end.
 """
 
 import os
@@ -19,7 +20,7 @@ _KEY_BYTES = 32
 
 
 def folder(root: Path, cluster: str) -> Path:
-    """Raises `ValueError` for what is no uid: it becomes a part of a path."""
+    """The folder of a cluster. Raises `ValueError` if `cluster` is not a uid, because it becomes a part of a path."""
     if not cluster or not all(letter.isascii() and (letter.isalnum() or letter == "-") for letter in cluster):
         raise ValueError("a cluster is named by its uid")
     return root / cluster
@@ -37,7 +38,7 @@ def current(root: Path, cluster: str) -> Path:
 
 
 class Pointers:
-    """The pointers of many clusters, each read again only when it is another file than before."""
+    """The pointers of many clusters. A pointer is read again only when it is another file than before."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -49,7 +50,7 @@ class Pointers:
         if known is not None:
             pointer, inode, changed, file = known
             try:
-                now = os.stat(pointer)  # noqa: PTH116 - on the path of every read, as a text that is made once
+                now = os.stat(pointer)  # noqa: PTH116 - every read comes here, and this path is built once
             except FileNotFoundError:
                 del self._known[cluster]
             else:
@@ -63,14 +64,14 @@ class Pointers:
 
 
 def new(root: Path, cluster: str) -> Path:
-    """A name that was never used."""
-    place = folder(root, cluster)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return place / f"{time.time_ns()}.db"
+    """A file name that was never used before."""
+    directory = folder(root, cluster)
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return directory / f"{time.time_ns()}.db"
 
 
 def point_to(file: Path) -> None:
-    """From now on `file` is the one in use; others of the cluster are removed."""
+    """Makes `file` the one in use, and removes the cluster's other files."""
     pointer = file.parent / _POINTER
     partial = pointer.with_name(f".{_POINTER}.{os.getpid()}")
     partial.write_text(file.name)
@@ -81,31 +82,31 @@ def point_to(file: Path) -> None:
 
 
 def page_token_key(root: Path) -> bytes:
-    """The same for every process that uses this folder."""
+    """The key of page tokens, which is the same for every process that uses this folder."""
     file = root / _PAGE_TOKENS
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if file.exists() and file.stat().st_size != _KEY_BYTES:  # a disk was full
+    if file.exists() and file.stat().st_size != _KEY_BYTES:  # the disk was full when it was written
         file.unlink()
     if not file.exists():
         partial = root / f".{_PAGE_TOKENS}.{secrets.token_hex(4)}"
         partial.touch(mode=0o600)
         partial.write_bytes(secrets.token_bytes(_KEY_BYTES))
-        with suppress(FileExistsError):  # another process was faster, and its key is the one
+        with suppress(FileExistsError):  # another process was faster, and its key is used
             file.hardlink_to(partial)
         partial.unlink()
     return file.read_bytes()
 
 
 def clusters(root: Path) -> set[str]:
-    """Those of which something is stored. Folders of others may be beside them."""
+    """The uids of the clusters of which something is stored. There may be other folders beside theirs."""
     try:
-        return {place.name for place in root.iterdir() if (place / _POINTER).exists() or any(place.glob("*.db"))}
+        return {each.name for each in root.iterdir() if (each / _POINTER).exists() or any(each.glob("*.db"))}
     except FileNotFoundError:
         return set()
 
 
 def remove_cluster(root: Path, cluster: str) -> None:
-    """Everything of a cluster that is no more."""
-    place = folder(root, cluster)
-    (place / _POINTER).unlink(missing_ok=True)
-    shutil.rmtree(place, ignore_errors=True)
+    """Removes everything that is stored of a cluster."""
+    directory = folder(root, cluster)
+    (directory / _POINTER).unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)

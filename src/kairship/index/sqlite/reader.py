@@ -1,7 +1,7 @@
-"""Reading the files of any number of clusters, from any number of processes, while their writers go on.
+"""Reads the files of any number of clusters, in any number of processes, while their writers go on.
 
-Connections are read-only and pooled, a few per cluster; one serves one snapshot at a time. Before a pooled connection
-is used, the cluster's pointer is looked at: after a change of file the old connections are closed.
+Connections are read-only and pooled, a few per cluster; a connection serves one snapshot at a time. Before a pooled
+connection is used, the cluster's pointer is checked: if it names another file, the old connections are closed.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
+from kairship.index.change_feed import FeedPage, FeedPosition
 from kairship.index.query import Plan
-from kairship.index.ring import RingMark, RingPage
-from kairship.index.search import Hit, Search
+from kairship.index.search.model import Hit, Search
 from kairship.index.sqlite import files, schema
-from kairship.index.sqlite.briefly import BUSY_MS, Briefly
-from kairship.index.sqlite.ring import ring_page
+from kairship.index.sqlite.change_feed import feed_page
+from kairship.index.sqlite.inline_executor import BUSY_MS, InlineExecutor
 from kairship.index.sqlite.snapshot import SqliteSnapshot, as_point, point_read, typed, typed_errors
 from kairship.index.sqlite.statements import prepare_once
 from kairship.index.sqlite.threads import in_thread
@@ -30,29 +30,29 @@ from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition
 T = TypeVar("T")
 
 _IDLE_PER_CLUSTER = 8
-# A third less CPU for large lists. The writer never shortens a file, so what is mapped stays there.
+# Mapping takes a third less CPU for large lists. The writer never shortens a file, so that a mapping stays valid.
 _MAPPED = 1 << 30
 
 
 class SqliteIndex:
-    """Every cluster under one folder."""
+    """All clusters under one folder."""
 
     def __init__(self, root: Path) -> None:
         self._pointers = files.Pointers(root)
-        self._briefly = Briefly()
+        self._inline = InlineExecutor()
         self._idle: dict[str, tuple[Path, list[apsw.Connection]]] = {}
 
     @asynccontextmanager
     async def snapshot(self, cluster: str) -> AsyncIterator[SqliteSnapshot]:
         async with self._connection(cluster) as db:
             db.execute("BEGIN")
-            yield SqliteSnapshot(db, cluster, self._briefly)
+            yield SqliteSnapshot(db, cluster, self._inline)
 
     async def get(self, cluster: str, kind: str, key: str) -> tuple[Partition | None, Row | None]:
         file = self._pointers.current(cluster)
         db = self._take(cluster, file) or await _opened(file)
         try:
-            found = await self._briefly.run(db, partial(point_read, db, kind, key))
+            found = await self._inline.run(db, partial(point_read, db, kind, key))
         except apsw.Error as error:
             raise typed(error) from error
         finally:
@@ -60,7 +60,7 @@ class SqliteIndex:
         return as_point(cluster, kind, key, found)
 
     async def page(self, plan: Plan) -> list[Row]:
-        """Every cluster gives its first rows in order; merged, they are the first rows of all."""
+        """Merges the first rows of every cluster, in their order, into the first rows of all."""
         limit, skip, pages = plan.query.limit, plan.query.skip, []
         each = msgspec.structs.replace(plan.query, skip=0, limit=None if limit is None else limit + skip)
         plan = Plan(each, plan.conditions)
@@ -83,33 +83,33 @@ class SqliteIndex:
                 continue
         return total
 
-    async def search(self, asked: Search) -> list[Hit]:
-        """As `page`: every cluster gives its first."""
+    async def search(self, search: Search) -> list[Hit]:
+        """Merges the first hits of every cluster, as `page` does."""
 
         async def of_cluster(snapshot: SqliteSnapshot) -> list[Hit]:
-            return await snapshot.search(asked)
+            return await snapshot.search(search)
 
-        found = await self._in_each({scope.cluster for scope in asked.scopes}, of_cluster)
-        return list(islice(heapq.merge(*found.values(), key=lambda hit: hit.position), asked.limit))
+        found = await self._in_each({scope.cluster for scope in search.scopes}, of_cluster)
+        return list(islice(heapq.merge(*found.values(), key=lambda hit: hit.position), search.limit))
 
-    async def search_counts(self, asked: Search) -> dict[tuple[str, str], int]:
+    async def search_counts(self, search: Search) -> dict[tuple[str, str], int]:
         async def of_cluster(snapshot: SqliteSnapshot) -> dict[str, int]:
-            return await snapshot.search_counts(asked)
+            return await snapshot.search_counts(search)
 
-        found = await self._in_each({scope.cluster for scope in asked.scopes}, of_cluster)
+        found = await self._in_each({scope.cluster for scope in search.scopes}, of_cluster)
         return {(cluster, kind): count for cluster, counts in found.items() for kind, count in counts.items()}
 
     async def partitions(self, cluster: str) -> list[Partition]:
         async with self.snapshot(cluster) as snapshot:
             return await snapshot.partitions()
 
-    async def changes(self, cluster: str, after: RingMark | None, *, limit: int) -> RingPage:
+    async def changes(self, cluster: str, after: FeedPosition | None, *, limit: int) -> FeedPage:
         async with self._connection(cluster) as db:
             with typed_errors():
-                return await self._briefly.run(db, lambda: ring_page(db, after, limit))
+                return await self._inline.run(db, lambda: feed_page(db, after, limit))
 
     async def _in_each(self, clusters: Iterable[str], work: Callable[[SqliteSnapshot], Awaitable[T]]) -> dict[str, T]:
-        """Of all clusters at once; those that are not there are left out."""
+        """The results of all clusters, computed at once. Clusters that the index does not have are left out."""
 
         async def one(cluster: str) -> T | None:
             try:
@@ -174,7 +174,7 @@ def _connect(file: Path) -> apsw.Connection:
     db.set_busy_timeout(BUSY_MS)
     if not schema.is_ours(db):
         db.close()
-        raise BrokenIndexError("the file is of another version")
+        raise BrokenIndexError("the index file has another format: the collector is about to build it anew")
     prepare_once(db)
     db.pragma("mmap_size", _MAPPED)
     db.set_busy_timeout(0)

@@ -1,16 +1,16 @@
 """The tables of a cluster's file.
 
-`obj` has a row per object, its body last, so that a walk over the others does not read it. `tok` numbers the tokens
-of a kind (owner tokens, which cross kinds, belong to kind 0), `post` says who has them, in the order of their keys, so
-that a list by one label is a range of it. `toks` repeats a row's token numbers, to remove its postings without an index
-the other way round. `tomb` remembers deletions for a while.
-`ring` has the latest changes in their order. `obj_any` and `trigram` are for searches over all kinds: names in their
-order, and names by any part of them.
+`part` has a row per kind. `obj` has a row per object, with the body as the last column, so that a walk over the other
+columns does not read it. `tok` numbers the tokens of a kind (owner tokens, which cross kinds, belong to kind 0). `post`
+has the postings: which objects have a token, in the order of their keys, so that a list by one label is a range of it.
+`toks` repeats a row's token numbers, so that its postings can be removed without an index in the other direction.
+`tomb` keeps tombstones of deletions for a while, and `alive` the last heartbeat. `ring` is the change feed. `obj_any`
+and `trigram` are for searches over all kinds: by the beginning of a name, and by any part of it.
 """
 
 import apsw
 
-# Another number is another layout, or other tokens for the same objects: such a file is built anew.
+# Increase this when the layout changes, or the tokens of the same objects do: files of another format are built anew.
 FORMAT = 4
 _APPLICATION = 0x6B616978
 
@@ -46,7 +46,7 @@ CREATE TABLE ring(
 
 
 def create(db: apsw.Connection) -> None:
-    db.pragma("page_size", 16384)  # a few objects of the usual size to a page
+    db.pragma("page_size", 16384)  # a page holds a few objects of the usual size
     db.pragma("journal_mode", "wal")
     with db:
         db.execute(_TABLES)

@@ -1,11 +1,11 @@
-"""A word of a search: where in the file of a cluster it is found."""
+"""A word of a search, and the SQL conditions under which an object of a cluster's file contains it."""
 
 from typing import Any
 
 import apsw
 import msgspec
 
-from kairship.index.search import SHORT, Rank, names_kind
+from kairship.index.search.model import SHORT, Rank, names_kind
 from kairship.index.sqlite.statements import rows
 from kairship.index.tokens import IMAGE, LABEL, NAMESPACE
 from kairship.kube import Resource
@@ -18,22 +18,22 @@ _POSTED = "SELECT obj AS id FROM post WHERE tok IN (SELECT value FROM json_each(
 Values = tuple[Any, ...]
 
 
-class Condition(msgspec.Struct, frozen=True):
+class SqlCondition(msgspec.Struct, frozen=True):
     sql: str
     arguments: Values = ()
 
-    def __and__(self, other: "Condition") -> "Condition":
-        return Condition(f"{self.sql} AND {other.sql}", (*self.arguments, *other.arguments))
+    def __and__(self, other: "SqlCondition") -> "SqlCondition":
+        return SqlCondition(f"{self.sql} AND {other.sql}", (*self.arguments, *other.arguments))
 
-    def __or__(self, other: "Condition") -> "Condition":
-        return Condition(f"({self.sql} OR {other.sql})", (*self.arguments, *other.arguments))
+    def __or__(self, other: "SqlCondition") -> "SqlCondition":
+        return SqlCondition(f"({self.sql} OR {other.sql})", (*self.arguments, *other.arguments))
 
-    def __invert__(self) -> "Condition":
-        return Condition(f"NOT ({self.sql})", self.arguments)
+    def __invert__(self) -> "SqlCondition":
+        return SqlCondition(f"NOT ({self.sql})", self.arguments)
 
 
-class Word:
-    """One word, and where it is found in this file."""
+class SearchWord:
+    """One word, and the kinds and tokens of this file that contain it."""
 
     def __init__(self, db: apsw.Connection, text: str, kinds: dict[int, Resource], names: dict[int, str]) -> None:
         self.text = text
@@ -45,60 +45,60 @@ class Word:
         self.spaces = spaces
         self.namespaces = sorted({text[len(NAMESPACE) :] for text in spaces.values()})
 
-    def in_parts(self) -> dict[Rank, Condition]:
-        """By the rank that it gives; without those that nothing in this file can have."""
-        begins = Condition("(o.name >= ? AND o.name < ?)", (self.text, self.text + _LAST))
+    def conditions_by_rank(self) -> dict[Rank, SqlCondition]:
+        """The condition of each rank, without the ranks that nothing in this file can have."""
+        begins = SqlCondition("(o.name >= ? AND o.name < ?)", (self.text, self.text + _LAST))
         found = {Rank.NAME_BEGINS: begins}
         if len(self.text) >= SHORT:
-            found[Rank.NAME] = Condition("instr(lower(o.name), ?) > 0", (self.text,))
+            found[Rank.NAME] = SqlCondition("instr(lower(o.name), ?) > 0", (self.text,))
         if self.parts:
             found[Rank.KIND] = among("o.part", self.parts)
         if self.namespaces:
             found[Rank.NAMESPACE] = among("o.ns", self.namespaces)
         for rank, tokens in ((Rank.LABEL, self.labels), (Rank.IMAGE, self.images)):
             if tokens:
-                found[rank] = Condition(f"o.id IN ({_POSTED})", (_json(list(tokens)),))
+                found[rank] = SqlCondition(f"o.id IN ({_POSTED})", (_json(list(tokens)),))
         return found
 
-    def anywhere(self) -> Condition:
-        first, *others = self.in_parts().values()
+    def anywhere(self) -> SqlCondition:
+        first, *others = self.conditions_by_rank().values()
         for other in others:
             first |= other
         return first
 
-    def candidates_by_rank(self) -> dict[Rank, Condition]:
-        """The numbers of the objects that may have it there, each perhaps several times; of the same ranks."""
-        begins = Condition("SELECT id FROM obj WHERE name >= ? AND name < ?", (self.text, self.text + _LAST))
+    def candidates_by_rank(self) -> dict[Rank, SqlCondition]:
+        """For the same ranks, SQL for the ids of the objects that may have the word there, perhaps with duplicates."""
+        begins = SqlCondition("SELECT id FROM obj WHERE name >= ? AND name < ?", (self.text, self.text + _LAST))
         found = {Rank.NAME_BEGINS: begins}
         if len(self.text) >= SHORT:
-            trigrams = Condition("SELECT rowid AS id FROM trigram WHERE trigram MATCH ?", (_trigrams(self.text),))
+            trigrams = SqlCondition("SELECT rowid AS id FROM trigram WHERE trigram MATCH ?", (_trigrams(self.text),))
             found = {Rank.NAME_BEGINS: trigrams, Rank.NAME: trigrams}
         if self.parts:
             sql = "SELECT id FROM obj WHERE part IN (SELECT value FROM json_each(?))"
-            found[Rank.KIND] = Condition(sql, (_json(self.parts),))
+            found[Rank.KIND] = SqlCondition(sql, (_json(self.parts),))
         for rank, tokens in (
             (Rank.NAMESPACE, self.spaces),
             (Rank.LABEL, self.labels),
             (Rank.IMAGE, self.images),
         ):
             if tokens:
-                found[rank] = Condition(_POSTED, (_json(list(tokens)),))
+                found[rank] = SqlCondition(_POSTED, (_json(list(tokens)),))
         return found
 
-    def candidates(self) -> Condition:
-        """All of them."""
+    def candidates(self) -> SqlCondition:
+        """The candidates of all ranks."""
         found = dict.fromkeys(self.candidates_by_rank().values())
         sql = " UNION ALL ".join(f"SELECT id FROM ({one.sql})" for one in found)  # noqa: S608 - from here
-        return Condition(sql, tuple(value for one in found for value in one.arguments))
+        return SqlCondition(sql, tuple(value for one in found for value in one.arguments))
 
-    def is_rare(self, candidates: Condition) -> bool:
-        """Whether there are few, counted no further than it matters."""
+    def is_rare(self, candidates: SqlCondition) -> bool:
+        """Whether there are fewer than `RARE` candidates, counted no further than that."""
         sql = f"SELECT count(*) FROM (SELECT 1 FROM ({candidates.sql}) LIMIT {RARE})"  # noqa: S608 - from here
         ((count,),) = rows(self._db, sql, candidates.arguments)
         return int(count) < RARE
 
     def _tokens(self, mark: str, *, begin: str, among: str) -> dict[int, str]:
-        """The tokens with this mark that have the word in them; a short word where something begins."""
+        """The tokens of this type that contain the word; a short word must be at a beginning."""
         text = f"lower(substr(text, {len(mark) + 1}))"
         condition = "instr({text}, ?) > 0" if len(self.text) >= SHORT else begin
         return dict(
@@ -111,9 +111,9 @@ class Word:
         )
 
 
-def among(column: str, values: Any) -> Condition:
+def among(column: str, values: Any) -> SqlCondition:
     condition = f"{column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - a column's name from here
-    return Condition(condition, (_json(list(values)),))
+    return SqlCondition(condition, (_json(list(values)),))
 
 
 def _json(values: list[Any]) -> str:
@@ -121,11 +121,11 @@ def _json(values: list[Any]) -> str:
 
 
 def _trigrams(word: str) -> str:
-    """All of them, quoted. What has them all may have them elsewhere: it is looked at again."""
-    parts = dict.fromkeys(word[place : place + SHORT] for place in range(len(word) - SHORT + 1))
-    return " ".join(_quoted(part) for part in list(parts)[:_MOST_TRIGRAMS])
+    """The trigrams of a word, quoted. A name that has all of them need not have the word, so it is checked again."""
+    trigrams = dict.fromkeys(word[start : start + SHORT] for start in range(len(word) - SHORT + 1))
+    return " ".join(_quoted(trigram) for trigram in list(trigrams)[:_MOST_TRIGRAMS])
 
 
-def _quoted(part: str) -> str:
-    escaped = part.replace('"', '""')
+def _quoted(trigram: str) -> str:
+    escaped = trigram.replace('"', '""')
     return f'"{escaped}"'

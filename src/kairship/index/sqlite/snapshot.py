@@ -1,4 +1,4 @@
-"""One cluster at one moment: a transaction of SQLite, which sees the file as it was at its first read."""
+"""A snapshot of one cluster: a transaction of SQLite, which sees the file as it was at its first read."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ import apsw
 import msgspec
 
 from kairship.index.query import Plan
-from kairship.index.search import Hit, Search
-from kairship.index.sqlite.briefly import Briefly, patiently
+from kairship.index.search.model import Hit, Search
 from kairship.index.sqlite.emitter import Emitter
+from kairship.index.sqlite.inline_executor import InlineExecutor, run_in_thread
 from kairship.index.sqlite.searching import Searching
 from kairship.index.sqlite.statements import each, one, rows
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Size
@@ -19,7 +19,7 @@ from kairship.kube import Resource
 
 T = TypeVar("T")
 
-# What is sent is encrypted in pieces of this size: larger ones cost the event loop's TLS more than they save.
+# Bodies are encrypted in pieces of this size. Larger pieces cost the event loop's TLS more than they save.
 _BATCH_BYTES = 512 * 1024
 _BATCH_ROWS = 1000
 _PARTITION = (
@@ -27,24 +27,24 @@ _PARTITION = (
     " k.begun, k.left_out"
 )
 _COLUMNS = 8
-"""Of a partition."""
+"""The number of columns of a partition."""
 
 _Found = tuple[Any, ...]
 
 
 class SqliteSnapshot:
-    def __init__(self, db: apsw.Connection, cluster: str, briefly: Briefly) -> None:
+    def __init__(self, db: apsw.Connection, cluster: str, inline: InlineExecutor) -> None:
         self._db = db
         self._cluster = cluster
-        self._briefly = briefly
+        self._inline = inline
 
     async def partition(self, kind: str) -> Partition | None:
         sql = f"SELECT {_PARTITION} FROM part k, alive a WHERE k.name = ?"  # noqa: S608 - columns from here
-        found = await self._in_brief(lambda: one(self._db, sql, (kind,)))
+        found = await self._run_inline(lambda: one(self._db, sql, (kind,)))
         return None if found is None else _partition(*found)
 
     async def get(self, kind: str, key: str) -> tuple[Partition | None, Row | None]:
-        found = await self._in_brief(lambda: point_read(self._db, kind, key))
+        found = await self._run_inline(lambda: point_read(self._db, kind, key))
         return as_point(self._cluster, kind, key, found)
 
     async def rows(self, plan: Plan) -> AsyncGenerator[list[Row]]:
@@ -69,29 +69,29 @@ class SqliteSnapshot:
             ((number,),) = rows(self._db, *statement)
             return int(number)
 
-        return await self._at_length(count)
+        return await self._run_in_thread(count)
 
     async def partitions(self) -> list[Partition]:
         sql = f"SELECT {_PARTITION} FROM part k, alive a"  # noqa: S608 - columns from here
-        return [_partition(*found) for found in await self._in_brief(lambda: rows(self._db, sql))]
+        return [_partition(*found) for found in await self._run_inline(lambda: rows(self._db, sql))]
 
-    async def search(self, asked: Search) -> list[Hit]:
-        return await self._at_length(lambda: Searching(self._db, self._cluster, asked).page())
+    async def search(self, search: Search) -> list[Hit]:
+        return await self._run_in_thread(lambda: Searching(self._db, self._cluster, search).page())
 
-    async def search_counts(self, asked: Search) -> dict[str, int]:
-        return await self._at_length(lambda: Searching(self._db, self._cluster, asked).counts())
+    async def search_counts(self, search: Search) -> dict[str, int]:
+        return await self._run_in_thread(lambda: Searching(self._db, self._cluster, search).counts())
 
     async def sizes(self) -> dict[str, Size]:
         query = (
             "SELECT k.name, count(o.id), coalesce(sum(length(o.body)), 0)"
             " FROM part k LEFT JOIN obj o ON o.part = k.id GROUP BY k.id"
         )
-        found = await self._at_length(lambda: rows(self._db, query))
+        found = await self._run_in_thread(lambda: rows(self._db, query))
         return {kind: Size(objects, size) for kind, objects, size in found}
 
-    async def buried(self, kind: str, uid: str) -> bool:
+    async def is_deleted(self, kind: str, uid: str) -> bool:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"
-        return await self._in_brief(lambda: one(self._db, query, (kind, uid)) is not None)
+        return await self._run_inline(lambda: one(self._db, query, (kind, uid)) is not None)
 
     async def _batches(
         self, plan: Plan, take: Callable[[Iterator[_Found]], list[T]], *, bodies_only: bool = False
@@ -102,24 +102,24 @@ class SqliteSnapshot:
             found = iter(()) if statement is None else each(self._db, *statement)
             return emitter.kinds, found, take(found), emitter.is_sorted_first
 
-        # Until the first row is there, everything may have to be looked at. From then on rows are fetched as they come.
-        kinds, found, batch, fetched = await (self._in_brief(start) if plan.is_walk else self._at_length(start))
-        run = self._in_brief if fetched or plan.is_walk else self._at_length
+        # Finding the first row may mean reading everything. From then on rows are fetched one by one.
+        kinds, found, batch, fetched = await (self._run_inline(start) if plan.is_walk else self._run_in_thread(start))
+        run = self._run_inline if fetched or plan.is_walk else self._run_in_thread
         while batch:
             yield kinds, batch
             batch = await run(lambda: take(found))
 
-    async def _in_brief(self, work: Callable[[], T]) -> T:
+    async def _run_inline(self, work: Callable[[], T]) -> T:
         with typed_errors():
-            return await self._briefly.run(self._db, work)
+            return await self._inline.run(self._db, work)
 
-    async def _at_length(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         with typed_errors():
-            return await patiently(self._db, work)
+            return await run_in_thread(self._db, work)
 
 
 def point_read(db: apsw.Connection, kind: str, key: str) -> _Found | None:
-    """A partition and one of its objects in one statement, which is a moment by itself."""
+    """Reads a partition and one of its objects in one statement, which is a transaction by itself."""
     return one(
         db,
         f"SELECT {_PARTITION}, o.bare, o.body FROM part k JOIN alive a LEFT JOIN obj o ON o.part = k.id AND o.key = ?"  # noqa: S608
@@ -145,7 +145,7 @@ def typed_errors() -> Iterator[None]:
 
 def typed(error: apsw.Error) -> NoSuchClusterError | BrokenIndexError:
     if isinstance(error, apsw.CantOpenError):
-        return NoSuchClusterError("the file went away: its cluster was removed, or begun anew")
+        return NoSuchClusterError("the index file was removed: its cluster was removed, or is being listed anew")
     return BrokenIndexError(f"the index cannot be read: {error}")
 
 
@@ -161,7 +161,7 @@ def _rows(found: Iterator[_Found]) -> list[_Found]:
 
 
 def _bodies(found: Iterator[_Found]) -> list[bytes]:
-    """As `_rows`, of rows that are a body and nothing else."""
+    """As `_rows`, for rows that have a body and no other column."""
     batch: list[bytes] = []
     size = 0
     for (body,) in found:
@@ -181,8 +181,8 @@ def _partition(
         began,
         revision,
         live=bool(live),
-        heard_at=heard,
-        begun_at=begun,
+        confirmed_at=heard,
+        list_began_at=begun,
         left_out=_namespaces(left_out),
     )
 

@@ -1,4 +1,4 @@
-"""Statements with rows that can be anything, as the columns of SQLite are."""
+"""Shorthands for running statements. Rows are tuples of any types, because columns of SQLite are untyped."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,8 +7,10 @@ import apsw
 
 
 def prepare_once(db: apsw.Connection) -> None:
-    """Plans do not depend on what is bound: else SQLite prepares some statements anew at every use, for most of their
-    time."""
+    """Makes query plans independent of bound values.
+
+    Without this SQLite prepares some statements anew at every use, which takes most of their time.
+    """
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
@@ -17,7 +19,7 @@ def rows(db: apsw.Connection, sql: str, arguments: Sequence[Any] = ()) -> list[t
 
 
 def each(db: apsw.Connection, sql: str, arguments: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-    """As they are read: the statement goes on while they are gone through."""
+    """The rows one by one. The statement stays open while they are iterated over."""
     return iter(db.execute(sql, tuple(arguments)))
 
 

@@ -1,7 +1,7 @@
-"""Work with SQLite beside the event loop, in a few threads of its own.
+"""Runs work with SQLite in a few threads of its own, beside the event loop.
 
 A connection serves one thread at a time, and a thread goes on when its caller is cancelled. So a cancelled caller waits
-for its thread before anybody else can get hold of the connection.
+for its thread before another caller can get the connection.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Writing the file of one cluster: every call is one transaction, in a thread, one at a time.
+"""Writes the file of one cluster. Every call is one transaction, in a thread, one at a time.
 
-The writer is the only one of its file. A file that is damaged, of another format or of nobody is left and a new one
-begun, at the start or in the middle: the call raises `BrokenIndexError`, and whoever fills the index lists everything
-again. Commits are not synced to disk one by one: after a crash of the machine the file is whole and a little older,
-and the lists that follow every start make up for it.
+A file has one writer. A file that is damaged or has another format is abandoned and a new file is begun, at the start
+or later: then the call raises `BrokenIndexError`, and the collector lists everything again. Commits are not synced to
+disk one by one: after a crash of the machine the file is intact and a little older, and the lists that follow every
+start make up for it.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ import apsw
 import msgspec
 import structlog
 
-from kairship.index.fields import kind_name
+from kairship.index.change_feed import MOST_CHANGES
 from kairship.index.records import Record
-from kairship.index.ring import KEPT
+from kairship.index.selectable_fields import kind_name
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.clock import since_boot
 from kairship.index.sqlite.statements import one, prepare_once, rows
@@ -34,20 +34,20 @@ log = structlog.get_logger(__name__)
 
 _TOMB_KEPT = 600.0
 _BUSY_MS = 5000
-_LOG_KEPT = 16 * 1024 * 1024  # a first list leaves a log as large as itself
+_LOG_KEPT = 16 * 1024 * 1024  # a first list leaves a write-ahead log as large as itself
 _AFTER_ALL = 2**63 - 1
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 
 
 class SqliteWriter:
-    """Made by `open`."""
+    """Created by `open`."""
 
     def __init__(self, root: Path, cluster: str, db: apsw.Connection, wall: Callable[[], float]) -> None:
         self._root = root
         self._cluster = cluster
         self._db = db
         self._wall = wall
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @classmethod
     async def open(cls, root: Path, cluster: str, *, wall: Callable[[], float] = time.time) -> "SqliteWriter":
@@ -70,25 +70,25 @@ class SqliteWriter:
 
     async def put(self, resource: Resource, records: Sequence[Record], *, left_out: Collection[str] = ()) -> None:
         def put() -> None:
-            part, epoch = self._part(resource)
+            part, epoch = self._partition(resource)
             self._leave_out(part, left_out)
-            told = self._was_listed(part)
+            was_listed = self._was_listed(part)
             for record in records:
-                # A restore brings back what was deleted: its next deletion is yet to come.
+                # A restore brings deleted objects back: their next deletion is yet to come.
                 self._db.execute("DELETE FROM tomb WHERE uid = ? AND part = ?", (record.uid, part))
-                if self._put(part, epoch, record) and told:
-                    self._tell(resource, record.key, record.uid)
+                if self._put(part, epoch, record) and was_listed:
+                    self._log_change(resource, record.key, record.uid)
 
         await self._run(put)
 
     async def end(self, resource: Resource, revision: int) -> None:
         def end() -> None:
-            part, epoch = self._part(resource)
+            part, epoch = self._partition(resource)
             if self._was_listed(part):
-                self._remove_where(part, "epoch < ?", epoch, told=resource)
+                self._remove_where(part, "epoch < ?", epoch, logged_as=resource)
             else:
                 self._remove_where(part, "epoch < ?", epoch)
-                self._tell(resource, "", "")
+                self._log_change(resource, "", "")
             self._db.execute(
                 "UPDATE part SET began = ?, revision = ?, live = 1, heard = ? WHERE id = ?",
                 (revision, revision, self._wall(), part),
@@ -100,36 +100,36 @@ class SqliteWriter:
         self, resource: Resource, changes: Sequence[Change], revision: int, *, left_out: Collection[str] = ()
     ) -> None:
         def apply() -> None:
-            part, epoch = self._part(resource)
+            part, epoch = self._partition(resource)
             self._leave_out(part, left_out)
             for change in changes:
                 record = change.record
                 changed = self._delete(part, epoch, record) if change.deleted else self._put(part, epoch, record)
                 if changed:
-                    self._tell(resource, record.key, record.uid, deleted=change.deleted)
+                    self._log_change(resource, record.key, record.uid, deleted=change.deleted)
             self._db.execute("UPDATE part SET revision = max(revision, ?) WHERE id = ?", (revision, part))
 
         await self._run(apply)
 
-    async def lose(self, resource: Resource) -> None:
+    async def mark_lost(self, resource: Resource) -> None:
         await self._run(
             lambda: self._db.execute(
                 "UPDATE part SET live = 0, heard = ? WHERE name = ? AND live", (self._wall(), kind_name(resource))
             )
         )
 
-    async def forget(self, resource: Resource) -> None:
-        def forget() -> None:
-            part, _ = self._part(resource)
+    async def drop_kind(self, resource: Resource) -> None:
+        def drop_kind() -> None:
+            part, _ = self._partition(resource)
             self._remove_where(part, "epoch < ?", _AFTER_ALL)
-            self._tell(resource, "", "", deleted=True)
+            self._log_change(resource, "", "", deleted=True)
             self._db.execute("DELETE FROM part WHERE id = ?", (part,))
 
-        await self._run(forget)
+        await self._run(drop_kind)
 
     async def expire(self, resource: Resource, created_before: int) -> None:
         def expire() -> None:
-            part, _ = self._part(resource)
+            part, _ = self._partition(resource)
             self._remove_where(part, "created < ?", created_before)
 
         await self._run(expire)
@@ -139,9 +139,9 @@ class SqliteWriter:
             for part, encoded in rows(self._db, "SELECT id, resource FROM part"):
                 resource = msgspec.json.decode(encoded, type=Resource)
                 for namespace in namespaces:
-                    # '0' follows '/': all keys of the namespace, as a range of the index.
+                    # '0' follows '/', so this range of the index has all keys of the namespace.
                     condition = "key >= ? AND key < ?"
-                    if self._remove_where(part, condition, f"{namespace}/", f"{namespace}0", told=resource):
+                    if self._remove_where(part, condition, f"{namespace}/", f"{namespace}0", logged_as=resource):
                         self._leave_out(part, [namespace])
 
         await self._run(drop)
@@ -153,21 +153,21 @@ class SqliteWriter:
 
         return await self._run(kinds)
 
-    async def hear(self) -> None:
-        def hear() -> None:
+    async def heartbeat(self) -> None:
+        def heartbeat() -> None:
             now = self._wall()
             self._db.execute("UPDATE alive SET at = ?", (now,))
             self._db.execute("DELETE FROM tomb WHERE at < ?", (now - _TOMB_KEPT,))
-            self._db.execute("DELETE FROM ring WHERE number <= (SELECT max(number) FROM ring) - ?", (KEPT,))
+            self._db.execute("DELETE FROM ring WHERE number <= (SELECT max(number) FROM ring) - ?", (MOST_CHANGES,))
 
-        await self._run(hear)
+        await self._run(heartbeat)
 
     async def close(self) -> None:
-        async with self._turn:
+        async with self._lock:
             await in_thread(self._db.close)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        async with self._turn:
+        async with self._lock:
             return await in_thread(lambda: self._transaction(work))
 
     def _transaction(self, work: Callable[[], T]) -> T:
@@ -175,7 +175,7 @@ class SqliteWriter:
             with self._db:
                 done = work()
         except _DAMAGED as error:
-            log.warning("index file is damaged and begun anew", cluster=self._cluster, error=str(error))
+            log.warning("the index file is damaged and is built anew", cluster=self._cluster, error=str(error))
             self._db.close(True)
             self._db = _new(self._root, self._cluster)
             raise BrokenIndexError(f"the index of cluster {self._cluster} was damaged and is built anew") from error
@@ -183,23 +183,23 @@ class SqliteWriter:
             raise BrokenIndexError(f"the index of cluster {self._cluster} cannot be written: {error}") from error
         return done
 
-    def _part(self, resource: Resource) -> tuple[int, int]:
+    def _partition(self, resource: Resource) -> tuple[int, int]:
         found = one(self._db, "SELECT id, epoch FROM part WHERE name = ?", (kind_name(resource),))
         if found is None:
             raise BrokenIndexError(f"{kind_name(resource)} of cluster {self._cluster} has to be listed first")
         return found[0], found[1]
 
     def _was_listed(self, part: int) -> bool:
-        """Whether there was a whole list before. Of the first one it is enough to know that it is there."""
+        """Whether there was a whole list before. The feed has one entry for the whole first list."""
         return one(self._db, "SELECT 1 FROM part WHERE id = ? AND began > 0", (part,)) is not None
 
-    def _tell(self, resource: Resource, key: str, uid: str, *, deleted: bool = False) -> None:
+    def _log_change(self, resource: Resource, key: str, uid: str, *, deleted: bool = False) -> None:
         self._db.execute(
             "INSERT INTO ring(kind, key, uid, deleted) VALUES (?, ?, ?, ?)", (kind_name(resource), key, uid, deleted)
         )
 
     def _put(self, part: int, epoch: int, record: Record) -> bool:
-        """Whether it is another object or revision than before."""
+        """Stores a record and returns whether it is another object or revision than before."""
         old = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         tokens = self._token_numbers(part, record.tokens)
         values = (record.uid, record.revision, epoch, record.created, record.bare, tokens.tobytes(), record.body)
@@ -231,7 +231,7 @@ class SqliteWriter:
         return is_new
 
     def _delete(self, part: int, epoch: int, record: Record) -> bool:
-        """Whether it was there."""
+        """Deletes an object and returns whether it existed."""
         found = one(self._db, "SELECT id, epoch, rv, uid, toks FROM obj WHERE part = ? AND key = ?", (part, record.key))
         self._bury(part, record.uid)
         if found is not None and (found[1], found[2]) <= (epoch, record.revision):
@@ -245,16 +245,16 @@ class SqliteWriter:
         self._unpost(key, number, set(array("q", tokens)))
         self._bury(part, uid)
 
-    def _remove_where(self, part: int, condition: str, *values: str | int, told: Resource | None = None) -> bool:
-        """A batch at a time: there may be more than memory should hold. Whether there was any."""
+    def _remove_where(self, part: int, condition: str, *values: str | int, logged_as: Resource | None = None) -> bool:
+        """Removes objects in batches, which bounds memory, and returns whether there were any."""
         query = f"SELECT id, key, uid, toks FROM obj WHERE part = ? AND {condition} LIMIT 1000"  # noqa: S608
         found = False
         while gone := rows(self._db, query, (part, *values)):
             found = True
             for number, key, uid, tokens in gone:
                 self._remove(part, key, number, uid, tokens)
-                if told is not None:
-                    self._tell(told, key, uid, deleted=True)
+                if logged_as is not None:
+                    self._log_change(logged_as, key, uid, deleted=True)
         return found
 
     def _leave_out(self, part: int, namespaces: Collection[str]) -> None:
@@ -270,7 +270,7 @@ class SqliteWriter:
     def _unpost(self, key: str, number: int, tokens: set[int]) -> None:
         for token in tokens:
             self._db.execute("DELETE FROM post WHERE tok = ? AND key = ? AND obj = ?", (token, key, number))
-            # A token that nobody has would stay for ever: owners and template hashes come and go.
+            # Tokens that no object has any more are removed, because owners and template hashes come and go.
             self._db.execute(
                 "DELETE FROM tok WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM post WHERE tok = ?1)", (token,)
             )
@@ -278,10 +278,10 @@ class SqliteWriter:
     def _token_numbers(self, part: int, tokens: frozenset[str]) -> "array[int]":
         numbers = array("q")
         for text in tokens:
-            place: tuple[Any, ...] = (0 if is_owner(text) else part, text)
-            found = one(self._db, "SELECT id FROM tok WHERE part = ? AND text = ?", place)
+            row: tuple[Any, ...] = (0 if is_owner(text) else part, text)
+            found = one(self._db, "SELECT id FROM tok WHERE part = ? AND text = ?", row)
             if found is None:
-                self._db.execute("INSERT INTO tok(part, text) VALUES (?, ?)", place)
+                self._db.execute("INSERT INTO tok(part, text) VALUES (?, ?)", row)
                 numbers.append(self._db.last_insert_rowid())
             else:
                 numbers.append(found[0])
@@ -294,7 +294,7 @@ def _open(root: Path, cluster: str) -> apsw.Connection:
         db = _connect(file, apsw.SQLITE_OPEN_READWRITE)
         try:
             if schema.is_ours(db):
-                # Nobody follows anything yet, whatever the writer before this one left behind.
+                # No kind is being followed yet, whatever the writer before this one left behind.
                 db.execute("UPDATE part SET live = 0")
                 return db
         except apsw.Error:
@@ -304,7 +304,7 @@ def _open(root: Path, cluster: str) -> apsw.Connection:
     except NoSuchClusterError:
         pass
     except apsw.Error as error:
-        log.warning("index file cannot be used and is begun anew", cluster=cluster, error=str(error))
+        log.warning("the index file cannot be used and is built anew", cluster=cluster, error=str(error))
     return _new(root, cluster)
 
 

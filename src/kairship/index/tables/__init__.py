@@ -1,11 +1,13 @@
-"""Tables: objects as rows of cells, in the way in which API servers print them for kubectl.
+"""Tables: objects as rows of cells, as API servers print them for kubectl (`meta.k8s.io/v1 Table`).
 
-    built_in     the cells of kinds that are part of Kubernetes and Karmada; their columns are asked of the cluster
-    custom       columns and cells of custom resources, out of their definition (`json_path` finds the values)
-    ages         times as people read them
+    layout       `Layout`: the columns of a kind, and the function that prints the cells of an object
+    built_in     the kinds of Kubernetes and Karmada; the cluster says which columns they have
+    pods, workloads, networking, cluster
+                 the cells of these kinds, with `cells` and `ages` for what they have in common
+    custom       columns and cells of custom resources, from their definition (`json_path` finds the values)
 
 Columns differ between versions of Kubernetes. Cells are printed only for columns that are known here; a cluster that
-has others prints its tables itself.
+has other columns prints its tables itself.
 """
 
 from kairship.index.tables.built_in import built_in

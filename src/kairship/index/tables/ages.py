@@ -1,4 +1,4 @@
-"""Times as people read them: how long ago, in two units at most."""
+"""Durations as kubectl prints them: how long ago something was, in two units at most."""
 
 import time
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
 def since(timestamp: str | None) -> str:
-    """How long ago it was; a time that is none is not known."""
+    """How long ago a timestamp was; `<unknown>` without a timestamp."""
     return "<unknown>" if not timestamp else human(time.time() - seconds(timestamp))
 
 
@@ -19,7 +19,7 @@ def seconds(timestamp: str) -> float:
 
 def human(duration: float) -> str:
     if duration <= -2:
-        return "<invalid>"  # clocks may differ a little, not more
+        return "<invalid>"  # in the future by more than clocks may differ
     whole = max(0, int(duration))
     if whole < 2 * _MINUTE:
         return f"{whole}s"

@@ -1,4 +1,7 @@
-"""The kinds of Kubernetes and Karmada that are printed here. Others have a name and a time, or print themselves."""
+"""The printers of the kinds of Kubernetes and Karmada.
+
+Other kinds have the default columns (name and creation time), or their cluster prints them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kairship.index.tables import cluster, networking, pods, workloads
+from kairship.index.tables import cluster_resources, networking, pods, workloads
 from kairship.index.tables.ages import seconds
 from kairship.index.tables.layout import Cell, Layout, Object, Printed
 
@@ -29,17 +32,17 @@ _PRINTERS: Mapping[str, tuple[tuple[str, ...], _Printer]] = {
     "networkpolicies.networking.k8s.io": (networking.NETWORK_POLICY, networking.network_policy),
     "endpoints": (networking.ENDPOINTS, networking.endpoints),
     "endpointslices.discovery.k8s.io": (networking.ENDPOINT_SLICE, networking.endpoint_slice),
-    "nodes": (cluster.NODE, cluster.node),
-    "namespaces": (cluster.NAMESPACE, cluster.namespace),
-    "configmaps": (cluster.CONFIG_MAP, cluster.config_map),
-    "serviceaccounts": (cluster.SERVICE_ACCOUNT, cluster.service_account),
-    "resourcequotas": (cluster.RESOURCE_QUOTA, cluster.resource_quota),
-    "persistentvolumes": (cluster.VOLUME, cluster.volume),
-    "persistentvolumeclaims": (cluster.VOLUME_CLAIM, cluster.volume_claim),
-    "storageclasses.storage.k8s.io": (cluster.STORAGE_CLASS, cluster.storage_class),
-    "clusters.cluster.karmada.io": (cluster.MEMBER, cluster.member),
+    "nodes": (cluster_resources.NODE, cluster_resources.node),
+    "namespaces": (cluster_resources.NAMESPACE, cluster_resources.namespace),
+    "configmaps": (cluster_resources.CONFIG_MAP, cluster_resources.config_map),
+    "serviceaccounts": (cluster_resources.SERVICE_ACCOUNT, cluster_resources.service_account),
+    "resourcequotas": (cluster_resources.RESOURCE_QUOTA, cluster_resources.resource_quota),
+    "persistentvolumes": (cluster_resources.VOLUME, cluster_resources.volume),
+    "persistentvolumeclaims": (cluster_resources.VOLUME_CLAIM, cluster_resources.volume_claim),
+    "storageclasses.storage.k8s.io": (cluster_resources.STORAGE_CLASS, cluster_resources.storage_class),
+    "clusters.cluster.karmada.io": (cluster_resources.MEMBER, cluster_resources.member),
 }
-_PLAINEST = ("Name", "Created At")
+_DEFAULT_COLUMNS = ("Name", "Created At")
 
 
 class _Body(msgspec.Struct):
@@ -55,9 +58,9 @@ _object = msgspec.json.Decoder(Object)
 
 
 def built_in(kind: str, columns: bytes) -> Layout | None:
-    """`columns` are those of the cluster, in JSON. None if it has others than are known here."""
+    """The layout of a kind. `columns` are those of the cluster, in JSON; None if they are not the known ones."""
     names = tuple(column.name for column in msgspec.json.decode(columns, type=Sequence[_Column]))
-    if names == _PLAINEST:
+    if names == _DEFAULT_COLUMNS:
         return Layout(columns, partial(_printed, _created_at))
     expected, printer = _PRINTERS.get(kind, ((), _created_at))
     return Layout(columns, partial(_printed, printer)) if names == expected else None

@@ -1,4 +1,4 @@
-"""Tables of custom resources: the columns that their definition asks for."""
+"""Tables of custom resources, with the `additionalPrinterColumns` of their definition."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -57,7 +57,7 @@ _Finders = Sequence[tuple[str, Callable[[Any], list[Any]]]]
 
 
 def of_definition(definition: bytes, version: str) -> Layout | None:
-    """The table of a version of a kind; None if a column is defined in a way that is not understood."""
+    """The table of one version of a kind; None if the JSON path of a column is not understood."""
     found = next((each for each in _definition.decode(definition).spec.versions if each.name == version), None)
     if found is None:
         return None
@@ -84,7 +84,7 @@ def _printed(finders: _Finders, body: bytes) -> Printed:
     cells: list[Cell] = [obj["metadata"]["name"]]
     for kind, find in finders:
         found = find(obj)
-        # Of several only the first is shown.
+        # Only the first of several values is shown.
         cells.append(_cell(kind, found[0]) if found else None)
     return Printed(cells, _body.decode(body).metadata)
 

@@ -1,6 +1,6 @@
-"""The JSON paths of printer columns, as far as definitions use them: fields, places in lists, and simple filters.
+"""The JSON paths of printer columns, as far as definitions use them: fields, list indexes, and simple filters.
 
-A path that says more than that is not understood, and the table is left to the cluster.
+Any other path is not understood, and the cluster prints the table.
 """
 
 import re
@@ -11,7 +11,7 @@ _Step: TypeAlias = Callable[[Any], Iterator[Any]]
 
 _FIELD = re.compile(r"\.((?:[A-Za-z0-9_$-]|\\.)+(?:/(?:[A-Za-z0-9_-]|\\.)+)*)")
 _QUOTED = re.compile(r"\.?\[(?:'([^'\\]*)'|\"([^\"\\]*)\")\]")
-_PLACE = re.compile(r"\.?\[(-?\d+)\]")
+_INDEX = re.compile(r"\.?\[(-?\d+)\]")
 _ALL = re.compile(r"\.?\[\*\]")
 _FILTER = re.compile(
     r"\.?\[\?\(\s*@\.([A-Za-z0-9_.-]+)\s*==\s*(?:'([^'\\]*)'|\"([^\"\\]*)\"|(true|false)|(-?\d+))\s*\)\]"
@@ -19,11 +19,11 @@ _FILTER = re.compile(
 
 
 class UnknownPathError(Exception):
-    """Not a path that is understood here."""
+    """The path is not one that is understood here."""
 
 
 def parse(path: str) -> Callable[[Any], list[Any]]:
-    """Finds what a path leads to, in the order of the object. Raises `UnknownPathError`."""
+    """A function that finds the values of a path, in the order of the object. Raises `UnknownPathError`."""
     steps: list[_Step] = []
     rest = path.strip()
     while rest:
@@ -43,8 +43,8 @@ def parse(path: str) -> Callable[[Any], list[Any]]:
 def _step(rest: str) -> tuple[_Step, int]:
     if found := _FILTER.match(rest):
         return _filter(found), found.end()
-    if found := _PLACE.match(rest):
-        return _place(int(found[1])), found.end()
+    if found := _INDEX.match(rest):
+        return _index(int(found[1])), found.end()
     if found := _ALL.match(rest):
         return _each, found.end()
     if found := _QUOTED.match(rest):
@@ -62,7 +62,7 @@ def _field(name: str) -> _Step:
     return step
 
 
-def _place(number: int) -> _Step:
+def _index(number: int) -> _Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= number < len(value):
             yield value[number]

@@ -1,4 +1,4 @@
-"""The columns of a kind, and how the cells of an object are made."""
+"""The columns of a kind, and the function that prints the cells of an object."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -11,16 +11,16 @@ Cell: TypeAlias = str | int | float | bool | None
 class Printed(NamedTuple):
     cells: list[Cell]
     metadata: msgspec.Raw
-    """Of the object."""
+    """The metadata of the object."""
     conditions: bytes = b""
-    """Of the row, as they stand in it: most have none."""
+    """The conditions of the row, as JSON to insert. Most rows have none."""
 
 
 class Layout(msgspec.Struct, frozen=True):
     columns: bytes
-    """Their definitions, in JSON."""
+    """The definitions of the columns, in JSON."""
     printed: Callable[[bytes], Printed]
-    """Of an object's bytes. Raises `ValueError` and the like for what is no object of the kind."""
+    """Prints an object, given its bytes. Raises `ValueError` and the like if they are not an object of the kind."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
@@ -33,7 +33,7 @@ class Metadata(msgspec.Struct, rename="camel"):
 
 
 class Object(msgspec.Struct, rename="camel"):
-    """The parts of built-in objects that cells are made of."""
+    """The parts of built-in objects from which cells are made."""
 
     metadata: Metadata
     spec: dict[str, Any] = {}

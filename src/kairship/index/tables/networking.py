@@ -1,11 +1,11 @@
-"""The rows of what leads to pods: Services, Ingresses and where they end."""
+"""The cells of Services, Ingresses, endpoints and network policies."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from kairship.index.tables.ages import since
+from kairship.index.tables.cells import NONE, UNSET, first_few, labels_text, selector_text
 from kairship.index.tables.layout import Cell, Object
-from kairship.index.tables.wording import NONE, UNSET, labels_text, selector_text, some
 
 SERVICE = ("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector")
 INGRESS = ("Name", "Class", "Hosts", "Address", "Ports", "Age")
@@ -55,7 +55,7 @@ def endpoints(obj: Object) -> list[Cell]:
         for port in subset.get("ports") or [None]
         for address in subset.get("addresses") or ()
     ]
-    return [obj.metadata.name, some(found) if obj.subsets else NONE, since(obj.metadata.creation_timestamp)]
+    return [obj.metadata.name, first_few(found) if obj.subsets else NONE, since(obj.metadata.creation_timestamp)]
 
 
 def endpoint_slice(obj: Object) -> list[Cell]:
@@ -64,8 +64,8 @@ def endpoint_slice(obj: Object) -> list[Cell]:
     return [
         obj.metadata.name,
         obj.address_type,
-        some(ports, empty=UNSET),
-        some(addresses, empty=UNSET),
+        first_few(ports, empty=UNSET),
+        first_few(addresses, empty=UNSET),
         since(obj.metadata.creation_timestamp),
     ]
 
@@ -104,7 +104,7 @@ def _hosts(obj: Object) -> str:
     shown: list[str] = []
     for rule in rules:
         if len(shown) == 3:
-            # Of the rules, not of the hosts.
+            # API servers count the remaining rules here, not the remaining hosts.
             return f"{','.join(shown)} + {len(rules) - 3} more..."
         if rule.get("host"):
             shown.append(rule["host"])

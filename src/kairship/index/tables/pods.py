@@ -1,11 +1,11 @@
-"""The row of a pod. What it says of a pod's state is told from its containers, in an order of its own."""
+"""The cells of a pod. Its status is derived from its containers, in the order in which API servers examine them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from kairship.index.tables.ages import since
+from kairship.index.tables.cells import NONE, condition
 from kairship.index.tables.layout import Cell, Object
-from kairship.index.tables.wording import NONE, condition
 
 COLUMNS = ("Name", "Ready", "Status", "Restarts", "Age", "IP", "Node", "Nominated Node", "Readiness Gates")
 _ENDED = {
@@ -60,10 +60,10 @@ class _State:
         conditions = self._status.get("conditions") or ()
         if any(each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated" for each in conditions):
             self.reason = "SchedulingGated"
-        initializing = self._look_at_init_containers()
+        initializing = self._examine_init_containers()
         if not initializing or condition(conditions, "Initialized") == "True":
-            self._look_at_containers()
-        self._look_at_deletion(obj)
+            self._examine_containers()
+        self._examine_deletion(obj)
 
     @property
     def restarts_text(self) -> str:
@@ -71,8 +71,8 @@ class _State:
             return f"{self._restarts} ({since(self._restarted)} ago)"
         return str(self._restarts)
 
-    def _look_at_init_containers(self) -> bool:
-        """Whether one of them is not done, which then says what the pod is doing."""
+    def _examine_init_containers(self) -> bool:
+        """Whether an init container is not done. The first such container gives the pod's status."""
         for number, status in enumerate(self._status.get("initContainerStatuses") or ()):
             self._count(status)
             if status["name"] in self._sidecars:
@@ -100,7 +100,7 @@ class _State:
             return f"Init:{waiting['reason']}"
         return f"Init:{number}/{len(self._spec.get('initContainers') or ())}"
 
-    def _look_at_containers(self) -> None:
+    def _examine_containers(self) -> None:
         self._restarts, self._restarted = 0, ""
         for status in self._seen_sidecars:
             self._count(status)
@@ -128,7 +128,7 @@ class _State:
         if last is not None:
             self._restarted = max(self._restarted, last.get("finishedAt") or "")
 
-    def _look_at_deletion(self, obj: Object) -> None:
+    def _examine_deletion(self, obj: Object) -> None:
         if obj.metadata.deletion_timestamp is None:
             return
         if self._status.get("reason") == "NodeLost":

@@ -1,8 +1,8 @@
-"""The rows of what makes pods: Deployments and the like, Jobs and CronJobs."""
+"""The cells of workloads: Deployments and the like, Jobs and CronJobs."""
 
 from kairship.index.tables.ages import human, seconds, since
+from kairship.index.tables.cells import NONE, UNSET, condition, containers_of, labels_text, selector_text
 from kairship.index.tables.layout import Cell, Object
-from kairship.index.tables.wording import NONE, UNSET, condition, containers_of, labels_text, selector_text
 
 _WIDE = ("Containers", "Images", "Selector")
 DEPLOYMENT = ("Name", "Ready", "Up-to-date", "Available", "Age", *_WIDE)

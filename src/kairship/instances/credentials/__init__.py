@@ -1,6 +1,6 @@
-"""What the credential in a kubeconfig says of itself.
+"""What the credential in a kubeconfig says of itself. Nothing is verified here: the cluster does that.
 
-expiry         when a certificate or token says that it ends
-self_renewing  tokens that can be renewed with nothing but themselves
-claims         what a JSON Web Token says
+expiry         when a client certificate or a token expires
+self_renewing  service account tokens that can be renewed with nothing but themselves
+claims         the claims of a JSON Web Token
 """

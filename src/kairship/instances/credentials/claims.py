@@ -1,4 +1,4 @@
-"""What a JSON Web Token says of itself, such as those of service accounts. Nothing is verified here."""
+"""Reads the claims of a JSON Web Token, such as a service account token. Nothing is verified here."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ _LONGEST_TOKEN = 64 * 1024
 
 
 def read_claims(token: str | None, shape: type[T]) -> T | None:
-    """None if it is another kind of token, or says something else."""
+    """Returns None if the token is no JSON Web Token, or if its claims do not have this shape."""
     parts = (token or "").split(".")
     if len(parts) != 3 or len(parts[1]) > _LONGEST_TOKEN:
         return None
@@ -23,8 +23,8 @@ def read_claims(token: str | None, shape: type[T]) -> T | None:
         return None
 
 
-def moment(seconds: float | None) -> dt.datetime | None:
-    """The time that a claim tells, if it is one."""
+def timestamp(seconds: float | None) -> dt.datetime | None:
+    """Returns the time of a numeric date claim, or None if it is not a time."""
     try:
         return None if seconds is None else dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (OverflowError, OSError, ValueError):

@@ -1,11 +1,11 @@
-"""When a credential ends, as far as it says so itself. Nothing is verified here: that is the cluster's matter."""
+"""When a credential expires, as far as it says so itself. Nothing is verified here: the cluster does that."""
 
 import datetime as dt
 
 import msgspec
 from cryptography import x509
 
-from kairship.instances.credentials.claims import moment, read_claims
+from kairship.instances.credentials.claims import read_claims, timestamp
 from kairship.kube import Connection
 
 
@@ -14,7 +14,7 @@ class _Claims(msgspec.Struct):
 
 
 def expires_at(connection: Connection) -> dt.datetime | None:
-    """The earlier end, where there are both a certificate and a token."""
+    """Returns the earlier expiry, if the connection has both a certificate and a token; None if it is not known."""
     ends = [_of_certificate(connection.client_cert), _of_token(connection.token)]
     return min((end for end in ends if end is not None), default=None)
 
@@ -23,7 +23,7 @@ def _of_certificate(pem: bytes | None) -> dt.datetime | None:
     if pem is None:
         return None
     try:
-        # The first one is the client's own; those of authorities follow.
+        # The first certificate is the client's own; those of authorities follow.
         return x509.load_pem_x509_certificates(pem)[0].not_valid_after_utc
     except ValueError:
         return None
@@ -31,4 +31,4 @@ def _of_certificate(pem: bytes | None) -> dt.datetime | None:
 
 def _of_token(token: str | None) -> dt.datetime | None:
     claims = read_claims(token, _Claims)
-    return moment(claims.exp) if claims is not None else None
+    return timestamp(claims.exp) if claims is not None else None

@@ -1,6 +1,7 @@
-"""Credentials that can be renewed with nothing but themselves: a ServiceAccount may ask for another token of its own.
+"""Credentials that can be renewed with nothing but themselves: tokens of ServiceAccounts that may request new ones.
 
-A certificate cannot, nor can a token of which somebody else keeps the account: those are told about before they end.
+A client certificate cannot be renewed so, nor can a token that is bound to a pod or a Secret. Users are warned before
+such a credential expires.
 """
 
 import datetime as dt
@@ -8,7 +9,7 @@ import datetime as dt
 import msgspec
 
 from kairship.instances.account_tokens import issue_token
-from kairship.instances.credentials.claims import moment, read_claims
+from kairship.instances.credentials.claims import read_claims, timestamp
 from kairship.kube import Client, Connection
 
 
@@ -31,7 +32,7 @@ class _Claims(msgspec.Struct):
 
 
 class OwnToken(msgspec.Struct, frozen=True):
-    """A token of a service account, as it describes itself."""
+    """A service account token, as its claims describe it."""
 
     namespace: str
     account: str
@@ -41,18 +42,18 @@ class OwnToken(msgspec.Struct, frozen=True):
 
     @property
     def due(self) -> dt.datetime:
-        """When to renew it: half of its life is left then for whatever may go wrong."""
+        """The time to renew it: half of its life is left then for retries and repairs."""
         return self.issued + (self.ends - self.issued) / 2
 
 
 def own_token(connection: Connection) -> OwnToken | None:
-    """None if the connection has another credential. One that lives no longer than a pod is not ours to prolong."""
+    """Returns None if the connection has another credential, or a token that is bound to a pod or a Secret."""
     if connection.client_cert is not None:
         return None
     claims = read_claims(connection.token, _Claims)
     if claims is None or claims.kubernetes.pod is not None or claims.kubernetes.secret is not None:
         return None
-    issued, ends = moment(claims.iat), moment(claims.exp)
+    issued, ends = timestamp(claims.iat), timestamp(claims.exp)
     if issued is None or ends is None or issued >= ends:
         return None
     audiences = (claims.aud,) if isinstance(claims.aud, str) else tuple(claims.aud)
@@ -60,8 +61,8 @@ def own_token(connection: Connection) -> OwnToken | None:
     return OwnToken(bound.namespace, bound.serviceaccount.name, audiences, issued, ends)
 
 
-async def renewed(client: Client, token: OwnToken, *, timeout: float) -> Connection:
-    """The connection of `client` with another token, for as long as this one was for."""
+async def renew(client: Client, token: OwnToken, *, timeout: float) -> Connection:
+    """Returns the connection of `client` with a new token, which is valid for as long as the old one was."""
     issued = await issue_token(
         client,
         namespace=token.namespace,

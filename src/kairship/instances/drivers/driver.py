@@ -1,7 +1,7 @@
-"""What every driver offers, and the data that it takes and gives.
+"""The protocol of all drivers, and the data that it exchanges.
 
-The protocol must carry drivers as different as processes on this machine, the karmada-operator and a Karmada that
-somebody else runs. Hence capabilities instead of assumptions, and steps instead of one long call.
+The protocol must fit drivers as different as processes on this machine, the karmada-operator, and a Karmada that its
+owner runs elsewhere. Hence capabilities instead of assumptions, and steps instead of one long call.
 """
 
 import datetime as dt
@@ -17,14 +17,16 @@ from kairship.kube import Connection
 
 
 class DriverError(Exception):
-    """The driver cannot do what was asked; the message says what to do instead."""
+    """The driver cannot do what was requested; the message says what to do instead."""
 
 
 class AdoptRefused(DriverError):  # noqa: N818 -- says what is the case
-    """What exists must not be taken over; trying again helps only after somebody has changed something."""
+    """The existing Karmada must not be adopted; trying again helps only after its owner has changed something."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a driver can do with its instances."""
+
     can_configure: bool
     can_restart: bool
     can_upgrade: bool
@@ -34,7 +36,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DesiredInstance(msgspec.Struct, frozen=True):
-    """An instance as it ought to be."""
+    """The desired state of an instance."""
 
     uid: str
     name: str
@@ -42,7 +44,7 @@ class DesiredInstance(msgspec.Struct, frozen=True):
 
 
 class ComponentHealth(msgspec.Struct, frozen=True):
-    """How one component is doing, with the reason when it is not well."""
+    """The health of one component, with the reason if it is not healthy."""
 
     component: str
     healthy: bool
@@ -61,58 +63,58 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Driver(Protocol):
-    """Brings instances into being, changes them and takes them away. Every sequence of steps is idempotent."""
+    """Creates, changes and deletes instances. Every sequence of steps is idempotent."""
 
     @property
     def capabilities(self) -> Capabilities: ...
 
     def versions(self) -> Sequence[str]:
-        """The Karmada versions on offer, newest first."""
+        """The Karmada versions that can be installed, newest first."""
         ...
 
     async def converge(self, desired: DesiredInstance) -> Sequence[Step]:
-        """Create the instance, or bring its settings to what is desired. Refuses a change of version."""
+        """Creates the instance, or changes its settings to the desired ones. Refuses a change of version."""
         ...
 
     async def upgrade(self, desired: DesiredInstance) -> Sequence[Step]:
-        """Change the version, component by component, after a snapshot. On failure resume it or ``roll_back``.
+        """Changes the version, component by component, after a snapshot. After a failure resume it or ``roll_back``.
 
         Refuses to go to an older version.
         """
         ...
 
     async def roll_back(self, desired: DesiredInstance) -> Sequence[Step]:
-        """Undo an upgrade that has begun and not ended: data and components as they were before it."""
+        """Undoes an upgrade that has begun and not ended: restores data and components as they were before it."""
         ...
 
     async def delete(self, uid: str) -> Sequence[Step]:
-        """Leave nothing: no process, no file, no key."""
+        """Deletes the instance and leaves nothing: no process, no file, no key."""
         ...
 
     async def connection(self, uid: str) -> Connection:
-        """How to reach the instance with every right."""
+        """Returns a connection to the instance with all permissions."""
         ...
 
-    async def renewed(self, uid: str) -> Connection | None:
-        """The same way with a credential that was made anew and opens the same instance.
+    async def renew_credential(self, uid: str) -> Connection | None:
+        """Returns the connection with a new credential for the same instance.
 
-        None where that is nothing to ask for: the steps renew it, or its owner must.
+        None if this driver does not renew it here: the steps do, or the owner of the Karmada must.
         """
         ...
 
     async def health(self, uid: str) -> Sequence[ComponentHealth]: ...
 
     async def restart(self, uid: str, components: Collection[str]) -> None:
-        """Restart those of the components that run. Only where ``can_restart``."""
+        """Restarts those of the components that run. Only with the capability ``can_restart``."""
         ...
 
     async def backup(self, uid: str, directory: Path) -> Backup:
-        """Write a backup of the running instance into a directory that holds none yet."""
+        """Writes a backup of the running instance into a directory that holds none yet."""
         ...
 
     async def restore(self, desired: DesiredInstance, backup: Path) -> Sequence[Step]:
-        """Bring the instance's data back to a backup in that directory, and its settings to what is desired.
+        """Restores the instance's data from the backup in that directory, and converges to the desired settings.
 
-        Only data comes from the backup: settings may have changed since, and are what they are.
+        Only the data comes from the backup: the settings may have changed since, and stay as desired.
         """
         ...

@@ -1,7 +1,7 @@
 """Long work as a sequence of named, idempotent steps.
 
-A step may run again after it has succeeded, and must then find its work done. So whoever was killed in the middle
-starts from the first step again and arrives where an undisturbed run would have: there is no position to remember.
+A step may run again after it has succeeded, and must then find its work done. So a process that was killed in the
+middle starts from the first step again and arrives where an undisturbed run would have: no position is stored.
 """
 
 import time
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One named piece of work, with a sentence for the person who watches."""
+    """One named piece of work, with a summary for the user who follows the progress."""
 
     name: str
     summary: str
@@ -20,7 +20,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Progress(Protocol):
-    """Hears how far a sequence has come."""
+    """Is notified of the progress of a sequence."""
 
     def started(self, step: Step, *, position: int, total: int) -> None: ...
 
@@ -28,7 +28,7 @@ class Progress(Protocol):
 
 
 class StepFailed(Exception):  # noqa: N818 -- says what is the case
-    """A step could not do its work. The cause says why; running the sequence again resumes there."""
+    """A step has failed. The cause says why; running the sequence again resumes at this step."""
 
     def __init__(self, step: Step, cause: Exception) -> None:
         super().__init__(f"step {step.name!r} ({step.summary}) failed: {cause}")

@@ -1,23 +1,24 @@
-"""What Karmada is given in a member: two service accounts with permanent tokens, and a role.
+"""Karmada's access to a member: two service accounts with permanent tokens, and a role.
 
-Karmada stores tokens and never renews them, so they are permanent; the role is everything, because Karmada applies
-whatever people put into policies. The account says which instance uses it: a member belongs to one instance, under one
-name. Two memberships would share the namespace and the impersonator, and leaving one would break the other.
+Karmada stores tokens and never renews them, so they are permanent. The role allows everything, because Karmada applies
+whatever users propagate. An annotation on the account says which instance uses it: a member belongs to one instance,
+under one name. Two memberships would share the namespace and the impersonator, and leaving one would break the other.
 """
 
 import base64
 
 from kairship.instances.drivers.driver import DriverError
-from kairship.instances.drivers.waiting import until
+from kairship.instances.drivers.polling import until
 from kairship.instances.membership.manifests import apply, manifest
 from kairship.kube import AddressRule, Client, Connection, NotFound, Object, Resource, kinds
+from kairship.kube.cluster_identity import cluster_identity
 
 NAMESPACE = "karmada-cluster"
 IMPERSONATOR = "karmada-impersonator"
-# On the account in the member: the identity of the instance that uses it.
+# The annotation on the account in the member with the identity of the instance that uses it.
 USED_BY = "kairship.io/instance"
 PATIENCE = 30.0
-VERIFIED_WITHIN = 10.0
+_VERIFY_TIMEOUT = 10.0
 _SELF = Resource.of("authentication.k8s.io/v1", "selfsubjectreviews", kind="SelfSubjectReview", namespaced=False)
 _OF = "kubernetes.io/service-account.name"
 _RBAC = "rbac.authorization.k8s.io"
@@ -36,20 +37,14 @@ def secret_names(cluster: str) -> tuple[str, str]:
     return cluster, f"{cluster}-impersonator"
 
 
-async def identity(cluster: Client) -> str:
-    """What makes a cluster the same cluster under every name and address: the UID of its ``kube-system``."""
-    namespace = await cluster.get(kinds.NAMESPACES, "kube-system")
-    return str(namespace["metadata"]["uid"])
-
-
 async def accounts(member: Client) -> list[Object]:
-    """The service accounts that memberships have in the member: one each."""
+    """Returns the service accounts of memberships in the member; each membership has one."""
     found = (await member.list(kinds.SERVICE_ACCOUNTS, namespace=NAMESPACE)).items
     return [item for item in found if item["metadata"]["name"] not in (IMPERSONATOR, "default")]
 
 
 async def is_used_by(member: Client, cluster: str, instance_identity: str) -> bool:
-    """Whether the member gave its account of this name to that instance, and to no other."""
+    """Whether the account of this name in the member is free or used by that instance, and by no other."""
     try:
         found = await member.get(kinds.SERVICE_ACCOUNTS, account_of(cluster), namespace=NAMESPACE)
     except NotFound:
@@ -58,16 +53,18 @@ async def is_used_by(member: Client, cluster: str, instance_identity: str) -> bo
 
 
 def user_of(account: Object) -> str | None:
+    """The identity of the instance that uses the account, if it says so."""
     user: str | None = account["metadata"].get("annotations", {}).get(USED_BY)
     return user
 
 
 def token_secret(account: str, edition: str) -> str:
-    """The Secret in the member with the token of an account. Another edition is another token: both are valid."""
+    """The Secret in the member with the token of an account. Tokens of two editions are valid at the same time."""
     return f"{account}-{edition}" if edition else account
 
 
-async def prepare(member: Client, cluster: str, instance_identity: str, *, edition: str = "") -> None:
+async def apply_accounts(member: Client, cluster: str, instance_identity: str, *, edition: str = "") -> None:
+    """Applies the namespace, the role, the accounts and the Secrets of their tokens in the member."""
     await apply(member, manifest("v1", "Namespace", NAMESPACE))
     account, role = account_of(cluster), role_of(cluster)
     everything = [
@@ -91,8 +88,8 @@ async def prepare(member: Client, cluster: str, instance_identity: str, *, editi
         await apply(member, item)
 
 
-async def token(member: Client, account: str, *, edition: str = "") -> str:
-    """The token, as the member's controller has put it into the Secret. Base64, as Secrets carry it."""
+async def wait_for_token(member: Client, account: str, *, edition: str = "") -> str:
+    """Waits for the token that the member's controller puts into the Secret; returns it in Base64, as it is there."""
     found = ""
 
     async def issued() -> str | None:
@@ -105,23 +102,23 @@ async def token(member: Client, account: str, *, edition: str = "") -> str:
     return found
 
 
-async def verify(
-    reached_at: Connection, token: str, its_identity: str | None = None, *, addresses: AddressRule | None
+async def verify_token(
+    reached_at: Connection, token: str, member_identity: str | None = None, *, addresses: AddressRule | None
 ) -> None:
-    """That the member accepts a token at this address, and with an identity that it is that member. Raises if not."""
+    """Raises unless the member accepts the token at this address and, if given, has this identity."""
     plain = base64.b64decode(token).decode()
     connection = Connection(
         server=reached_at.server, ca=reached_at.ca, tls_server_name=reached_at.tls_server_name, token=plain
     )
-    async with Client(connection, timeout=VERIFIED_WITHIN, max_connections=1, addresses=addresses) as client:
-        if its_identity is None:
+    async with Client(connection, timeout=_VERIFY_TIMEOUT, max_connections=1, addresses=addresses) as client:
+        if member_identity is None:
             await client.create(_SELF, {})
-        elif await identity(client) != its_identity:
-            raise DriverError(f"{reached_at.server} is another cluster than before")
+        elif await cluster_identity(client) != member_identity:
+            raise DriverError(f"{reached_at.server} is not the cluster that is to join; check the endpoint")
 
 
 async def earlier_tokens(member: Client, cluster: str, edition: str) -> list[Object]:
-    """Secrets with tokens of the membership's accounts that are not of this edition."""
+    """Returns the Secrets with tokens of the membership's accounts that are not of this edition."""
     current = {token_secret(account, edition) for account in (account_of(cluster), IMPERSONATOR)}
     return [
         secret

@@ -1,8 +1,8 @@
-"""Which credential of a member Karmada's own tokens there go with.
+"""The edition of a member's credential, which says whether Karmada's own tokens in the member are still right.
 
-Whoever replaces a credential has a reason to, so Karmada gets other tokens then, too. A credential that the plane has
-renewed by itself is the same one: nobody took anything away, and other tokens would mean a restart of Karmada's
-controllers. So a renewal leaves a label at the Secret, which holds for the renewed credential and for no other.
+When a user replaces a credential, there is a reason to, so Karmada gets new tokens as well. A credential that the plane
+has renewed by itself is of the same edition: no access was revoked, and new tokens would mean a restart of Karmada's
+controllers. So a renewal puts a label on the Secret, which holds for the renewed credential and for no other.
 """
 
 import hashlib
@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from kairship.kube import Connection
 
 RENEWED = "kpanda.io/renewed"
-_EDITION = 8
-_MARK = 32
+_EDITION_LENGTH = 8
+_DIGEST_LENGTH = 32
 
 
 def edition_of(connection: Connection, labels: Mapping[str, str] | None) -> str:
-    """Of the credential in a Secret with these labels. Of what is secret in it, this tells nothing."""
+    """The edition of the credential in a Secret with these labels. It reveals nothing of the credential."""
     digest = _digest(connection)
-    edition, _, mark = (labels or {}).get(RENEWED, "").partition(".")
-    return edition if edition and mark == digest[:_MARK] else digest[:_EDITION]
+    edition, _, renewed = (labels or {}).get(RENEWED, "").partition(".")
+    return edition if edition and renewed == digest[:_DIGEST_LENGTH] else digest[:_EDITION_LENGTH]
 
 
 def renewed_label(before: Connection, labels: Mapping[str, str] | None, renewed: Connection) -> str:
-    """What `RENEWED` says at a Secret with these labels when its credential is followed by the renewed one."""
-    return f"{edition_of(before, labels)}.{_digest(renewed)[:_MARK]}"
+    """The value of the label `RENEWED` after a renewal of the credential in a Secret with these labels."""
+    return f"{edition_of(before, labels)}.{_digest(renewed)[:_DIGEST_LENGTH]}"
 
 
 def _digest(connection: Connection) -> str:

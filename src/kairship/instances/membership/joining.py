@@ -1,7 +1,7 @@
-"""Making a cluster a member of an instance: its accounts over there, two Secrets and a ``Cluster`` here.
+"""Joins a cluster to an instance: accounts in the member, and two Secrets and a ``Cluster`` in the instance.
 
-Both sides are asked first: the instance for clusters of the same identity or name, the member for accounts that it gave
-to others.
+Both sides are checked first: the instance for a cluster of the same identity or name, and the member for accounts that
+another instance uses.
 """
 
 import asyncio
@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from kairship.instances.membership import account
-from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, identity
+from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE
 from kairship.instances.membership.manifests import FIELD_MANAGER, Manifest, apply, manifest
 from kairship.instances.membership.taints import Taint, tainted_from_the_start, write_taints
 from kairship.kube import AlreadyExists, Client, Connection, NotFound, Object, kinds
+from kairship.kube.cluster_identity import cluster_identity
 
 ANNOUNCED = "kairship.io/announced"
 _ANNOUNCING = "kairship-announcing"
@@ -27,11 +28,11 @@ class JoinRefused(Exception):  # noqa: N818 -- says what is the case
 
 
 class StillLeaving(JoinRefused):
-    """It may, once it has left."""
+    """The cluster may join again once it has left."""
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster as Karmada shall know it."""
+    """The desired Cluster in Karmada."""
 
     name: str
     provider: str = ""
@@ -42,28 +43,29 @@ class Join(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """A member as the instance knows it now."""
+    """A member in the instance."""
 
     uid: str
-    """Of the ``Cluster``: another one of the same name is another membership."""
+    """The UID of the ``Cluster``: a Cluster of the same name and another UID is another membership."""
 
 
 async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join, edition: str = "") -> Joined:
-    """Make ``member``, which Karmada reaches at that connection's address, a cluster of ``instance``.
+    """Makes ``member`` a cluster of ``instance``. Karmada will connect to the server of ``reached_at``.
 
-    With another ``edition`` Karmada gets other tokens, verified first; those before stay valid until they are retired.
+    With another ``edition`` Karmada gets new tokens, which are verified first; the earlier tokens stay valid until they
+    are deleted.
     """
-    its_identity, user = await asyncio.gather(identity(member), identity(instance))
-    known = await _admitted(instance, wanted.name, its_identity)
+    member_identity, user = await asyncio.gather(cluster_identity(member), cluster_identity(instance))
+    known = await _admitted(instance, wanted.name, member_identity)
     await _refuse_taken(member, wanted.name, user)
-    await account.prepare(member, wanted.name, user, edition=edition)
+    await account.apply_accounts(member, wanted.name, user, edition=edition)
     token, impersonator = await asyncio.gather(
-        account.token(member, account.account_of(wanted.name), edition=edition),
-        account.token(member, IMPERSONATOR, edition=edition),
+        account.wait_for_token(member, account.account_of(wanted.name), edition=edition),
+        account.wait_for_token(member, IMPERSONATOR, edition=edition),
     )
     await asyncio.gather(
-        account.verify(reached_at, token, its_identity, addresses=member.addresses),
-        account.verify(reached_at, impersonator, addresses=member.addresses),
+        account.verify_token(reached_at, token, member_identity, addresses=member.addresses),
+        account.verify_token(reached_at, impersonator, addresses=member.addresses),
     )
 
     await apply(instance, manifest("v1", "Namespace", NAMESPACE))
@@ -73,19 +75,20 @@ async def join(*, instance: Client, member: Client, reached_at: Connection, want
     # Karmada reads the Secrets as soon as there is a Cluster, and only the Cluster's UID can make it their owner.
     await _store(instance, secrets, owner=known)
     if known is None and wanted.taints:
-        # What can be removed later is not created: the API server would take two writers for its owners.
-        await _create(instance, _cluster(Join(name=wanted.name), its_identity, reached_at), wanted.taints)
-    cluster = await apply(instance, _cluster(wanted, its_identity, reached_at))
+        # Without fields that may be removed later: the API server would regard both this write and the apply below as
+        # their owners, and would keep them.
+        await _create(instance, _cluster(Join(name=wanted.name), member_identity, reached_at), wanted.taints)
+    cluster = await apply(instance, _cluster(wanted, member_identity, reached_at))
     await _store(instance, secrets, owner=cluster)
     await write_taints(instance, wanted.name, wanted.taints)
     return Joined(uid=cluster["metadata"]["uid"])
 
 
-async def announce(instance: Client, name: str) -> None:
-    """Change the Cluster, now that it can be used.
+async def trigger_scheduling(instance: Client, name: str) -> None:
+    """Changes the Cluster when it is ready, so that Karmada's scheduler considers it.
 
-    Karmada's scheduler looks for what could be placed in a cluster when that changes, and not when it comes. It does
-    change when it becomes ready, but whoever lost contact in that moment only sees it come.
+    The scheduler considers a cluster for waiting workloads when the Cluster changes, not when it is created. A Cluster
+    does change when it becomes ready, but a scheduler that has lost its watch in that moment sees only a new Cluster.
     """
     with suppress(NotFound):
         await instance.patch(
@@ -93,15 +96,15 @@ async def announce(instance: Client, name: str) -> None:
         )
 
 
-async def _admitted(instance: Client, name: str, its_identity: str) -> Object | None:
-    """The Cluster as it is if it has joined before. Raises if it must not join."""
+async def _admitted(instance: Client, name: str, member_identity: str) -> Object | None:
+    """Returns the Cluster if the member has joined before. Raises `JoinRefused` if it must not join."""
     admitted = None
     for cluster in (await instance.list(kinds.CLUSTERS)).items:
         known, known_identity = cluster["metadata"]["name"], cluster["spec"].get("id")
-        if known != name and known_identity == its_identity:
+        if known != name and known_identity == member_identity:
             raise JoinRefused(f"this cluster has already joined under the name {known!r}")
         if known == name:
-            if known_identity not in (its_identity, None):
+            if known_identity not in (member_identity, None):
                 raise JoinRefused(f"another cluster has already joined as {name!r}: choose another name")
             if cluster["metadata"].get("deletionTimestamp"):
                 raise StillLeaving(f"cluster {name!r} is still leaving: wait until it has left")
@@ -114,7 +117,9 @@ async def _refuse_taken(member: Client, name: str, instance_identity: str) -> No
         taken = other["metadata"]["name"] != account.account_of(name)
         if taken or account.user_of(other) not in (instance_identity, None):
             its_name = other["metadata"]["name"].removeprefix("karmada-")
-            raise JoinRefused(f"this cluster has already joined an instance, as {its_name!r}: it must leave that first")
+            raise JoinRefused(
+                f"this cluster has already joined an instance, as {its_name!r}: it must leave that instance first"
+            )
 
 
 async def _store(instance: Client, secrets: dict[str, dict[str, str]], *, owner: Object | None) -> None:
@@ -129,17 +134,17 @@ async def _store(instance: Client, secrets: dict[str, dict[str, str]], *, owner:
 
 
 async def _create(instance: Client, described: Manifest, taints: Sequence[Taint]) -> None:
-    """With its taints from the first moment: what they keep away would be placed there in the meantime."""
+    """Creates the Cluster with its taints: without them, workloads could be scheduled to it in the meantime."""
     tainted = tainted_from_the_start(described, taints)
     with suppress(AlreadyExists):
         await instance.create(kinds.CLUSTERS, tainted, field_manager=FIELD_MANAGER)
 
 
-def _cluster(wanted: Join, its_identity: str, reached_at: Connection) -> Manifest:
+def _cluster(wanted: Join, member_identity: str, reached_at: Connection) -> Manifest:
     own, impersonating = account.secret_names(wanted.name)
     spec: dict[str, Any] = {
         "syncMode": "Push",
-        "id": its_identity,
+        "id": member_identity,
         "apiEndpoint": reached_at.server,
         "secretRef": {"namespace": NAMESPACE, "name": own},
         "impersonatorSecretRef": {"namespace": NAMESPACE, "name": impersonating},

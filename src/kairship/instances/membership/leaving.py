@@ -1,59 +1,59 @@
-"""Taking a cluster out of an instance, and cleaning up in it.
+"""Removes a cluster from an instance, and cleans up in the member.
 
-`depart` and `clean` do what can be done now and say what is left: they are called again until nothing is. In good
-order Karmada removes what it placed in the member. By force it does not: then its records lose their finalizers, and
-what runs in the member stays there, because the member is dead or because its workloads shall be kept.
+`leave` and `clean_up` do what can be done now and return what is left: call them again until nothing is left. Normally
+Karmada deletes the workloads that it placed in the member. By force it does not: its objects lose their finalizers, and
+the workloads stay in the member, because the member is dead or because they are to be kept.
 """
 
 import datetime as dt
 from contextlib import aclosing
 
-from kairship.instances.drivers.waiting import until
+from kairship.instances.drivers.polling import until
 from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE, account_of, accounts, role_of, secret_names
 from kairship.instances.membership.manifests import Manifest
-from kairship.instances.membership.works import execution_namespace, shown_again
+from kairship.instances.membership.works import execution_namespace, requeue_patch
 from kairship.kube import Client, NotFound, Object, Resource, kinds
 
 _NO_FINALIZERS: Manifest = {"metadata": {"finalizers": None}}
-_SHOWN = "kairship.io/shown-again"
-_OVERLOOKED = dt.timedelta(seconds=15)
-_HELD = "karmada.io/cluster-controller"
-_TAKEN_NOTE_OF = dt.timedelta(seconds=30)
+_REQUEUED_AT = "kairship.io/shown-again"
+_REQUEUE_AFTER = dt.timedelta(seconds=15)
+_KARMADA_FINALIZER = "karmada.io/cluster-controller"
+_TAKEN_UP_WITHIN = dt.timedelta(seconds=30)
 
 
-async def depart(instance: Client, name: str, *, by_force: bool, uid: str | None = None) -> str | None:
-    """Nothing, or what is left of the cluster in the instance after doing what can be done about it now.
+async def leave(instance: Client, name: str, *, by_force: bool, uid: str | None = None) -> str | None:
+    """Removes the Cluster from the instance as far as possible now. Returns what is left, or None.
 
-    With a ``uid`` only that very Cluster is removed.
+    With ``uid`` a Cluster of the same name and another UID is not removed (`Conflict`).
     """
-    if not by_force and await _is_being_taken_note_of(instance, name):
-        return f"Karmada is about to take note of {name}"
+    if not by_force and await _is_not_taken_up_yet(instance, name):
+        return f"Karmada has not taken up Cluster {name} yet"
     await instance.delete(kinds.CLUSTERS, name, uid=uid, missing_ok=True)
-    if missing := await _departure(instance, name, by_force=by_force):
+    if missing := await _advance_removal(instance, name, by_force=by_force):
         return missing
-    # Owned by the Cluster and collected with it, unless the join was killed before it said so.
+    # The Cluster owns them, so they are garbage collected; unless the join was killed before it set the owner.
     for secret in secret_names(name):
         await instance.delete(kinds.SECRETS, secret, namespace=NAMESPACE, missing_ok=True)
     return None
 
 
-async def disarm(member: Client, name: str) -> None:
-    """Take Karmada's rights in the member away, so that it cannot remove the workloads that shall stay."""
+async def revoke_access(member: Client, name: str) -> None:
+    """Revokes Karmada's permissions in the member, so that it cannot delete the workloads that are to be kept."""
     await member.delete(kinds.CLUSTER_ROLE_BINDINGS, role_of(name), missing_ok=True)
 
-    async def disarmed() -> str | None:
+    async def revoked() -> str | None:
         user = f"system:serviceaccount:{NAMESPACE}:{account_of(name)}"
         attributes = {"verb": "delete", "group": "apps", "resource": "deployments", "namespace": "default"}
         review = await member.create(
             kinds.SUBJECT_ACCESS_REVIEWS, {"spec": {"user": user, "resourceAttributes": attributes}}
         )
-        return "it still has rights there" if review["status"]["allowed"] else None
+        return "Karmada still has permissions there" if review["status"]["allowed"] else None
 
-    await until(disarmed, what="Karmada losing its rights in the member", timeout=10.0)
+    await until(revoked, what="revoking Karmada's permissions in the member", timeout=10.0)
 
 
-async def clean(member: Client, name: str) -> str | None:
-    """Nothing, or what is left of Karmada's accounts in the member after doing what can be done about it now."""
+async def clean_up(member: Client, name: str) -> str | None:
+    """Deletes Karmada's accounts in the member as far as possible now. Returns what is left, or None."""
     account, role = account_of(name), role_of(name)
     await member.delete(kinds.CLUSTER_ROLE_BINDINGS, role, missing_ok=True)
     await member.delete(kinds.CLUSTER_ROLES, role, missing_ok=True)
@@ -67,36 +67,37 @@ async def clean(member: Client, name: str) -> str | None:
     return await _remains(member, kinds.NAMESPACES, NAMESPACE)
 
 
-async def _is_being_taken_note_of(instance: Client, name: str) -> bool:
-    """Whether it joined a moment ago, and Karmada has no hold on it yet.
+async def _is_not_taken_up_yet(instance: Client, name: str) -> bool:
+    """Whether the Cluster joined a moment ago, and Karmada has not added its finalizer yet.
 
-    It makes the execution namespace first. Deleted before that has happened, the Cluster would be gone at once, and the
-    namespace come afterwards, to stay.
+    Karmada creates the execution namespace before it adds the finalizer. A Cluster that is deleted in between would be
+    gone at once, and the execution namespace would stay.
     """
     found = await _find(instance, kinds.CLUSTERS, name)
-    if found is None or _HELD in (found["metadata"].get("finalizers") or ()):
+    if found is None or _KARMADA_FINALIZER in (found["metadata"].get("finalizers") or ()):
         return False
     age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(found["metadata"]["creationTimestamp"])
-    return dt.timedelta() <= age < _TAKEN_NOTE_OF
+    return dt.timedelta() <= age < _TAKEN_UP_WITHIN
 
 
-async def _departure(instance: Client, name: str, *, by_force: bool) -> str | None:
-    """What is left of a cluster that leaves, after doing what can be done about it now.
+async def _advance_removal(instance: Client, name: str, *, by_force: bool) -> str | None:
+    """Advances the removal of a Cluster as far as possible now. Returns what is left, or None.
 
-    Karmada deletes the execution namespace, and lets the Cluster go when that is gone. The Works in it are deleted here
-    and not left to the namespace controller, which begins late and, finding finalizers, looks again later still. By
-    force, the namespace goes without Karmada, a Work loses its finalizers as soon as it is being deleted (earlier they
-    would be put back), and the Cluster when nothing else is left.
+    Karmada deletes the execution namespace, and removes its finalizer from the Cluster when that namespace is gone. The
+    Works in it are deleted here and not left to the namespace controller, which starts late and retries later still
+    when it finds finalizers. By force, the namespace is deleted without Karmada, a Work loses its finalizers as soon as
+    it is being deleted (earlier Karmada would add them again), and the Cluster when nothing else is left.
     """
     namespace = execution_namespace(name)
-    # Without its Cluster nobody in Karmada looks after it: that was deleted before Karmada had a hold on it.
+    # Without its Cluster no controller of Karmada looks after the namespace: the Cluster was deleted before Karmada
+    # had added its finalizer.
     by_force = by_force or await _find(instance, kinds.CLUSTERS, name) is None
     if by_force:
         await instance.delete(kinds.NAMESPACES, namespace, missing_ok=True)
     found = await _find(instance, kinds.NAMESPACES, namespace)
     if found is None:
         if by_force:
-            await _patch_if_there(instance, kinds.CLUSTERS, name, _NO_FINALIZERS)
+            await _patch_if_exists(instance, kinds.CLUSTERS, name, _NO_FINALIZERS)
         return await _remains(instance, kinds.CLUSTERS, name)
     if found["metadata"].get("deletionTimestamp"):
         async with aclosing(instance.pages(kinds.WORKS, namespace=namespace)) as pages:
@@ -106,27 +107,27 @@ async def _departure(instance: Client, name: str, *, by_force: bool) -> str | No
                         await instance.delete(
                             kinds.WORKS, work["metadata"]["name"], namespace=namespace, missing_ok=True
                         )
-                    elif patch := _NO_FINALIZERS if by_force else _shown_again(work):
-                        await _patch_if_there(instance, kinds.WORKS, work["metadata"]["name"], patch, namespace)
+                    elif patch := _NO_FINALIZERS if by_force else _requeue_patch(work):
+                        await _patch_if_exists(instance, kinds.WORKS, work["metadata"]["name"], patch, namespace)
     return f"its execution namespace {namespace} is still there"
 
 
-def _shown_again(work: Object) -> Manifest | None:
-    """What makes Karmada look at a Work that has been deleted for a while; None if it need not.
+def _requeue_patch(work: Object) -> Manifest | None:
+    """Returns a patch that requeues a Work which has been in deletion for a while; None if it is too early.
 
-    v1.18.2 asks for the Cluster before it takes note of a Work. If its aggregated API server does not answer in that
-    moment, as after a restart, the Work is dropped and waits for ever.
+    Karmada v1.18.2 reads the Cluster before it queues a Work. If its aggregated API server does not answer in that
+    moment, as after a restart, the Work is dropped and stays for ever.
     """
     now, metadata = dt.datetime.now(dt.UTC), work["metadata"]
-    last = max(metadata["deletionTimestamp"], (metadata.get("annotations") or {}).get(_SHOWN, ""))
-    if now - dt.datetime.fromisoformat(last) < _OVERLOOKED:
+    last = max(metadata["deletionTimestamp"], (metadata.get("annotations") or {}).get(_REQUEUED_AT, ""))
+    if now - dt.datetime.fromisoformat(last) < _REQUEUE_AFTER:
         return None
-    annotations = {_SHOWN: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    return {"metadata": {"annotations": annotations}, **shown_again(suspended=work["spec"].get("suspendDispatching"))}
+    annotations = {_REQUEUED_AT: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {"metadata": {"annotations": annotations}, **requeue_patch(suspended=work["spec"].get("suspendDispatching"))}
 
 
 async def _remains(client: Client, resource: Resource, name: str) -> str | None:
-    """Nothing, or what keeps the object."""
+    """Returns what keeps the object, or None if it is gone."""
     found = await _find(client, resource, name)
     if found is None:
         return None
@@ -141,7 +142,7 @@ async def _find(client: Client, resource: Resource, name: str) -> Object | None:
         return None
 
 
-async def _patch_if_there(
+async def _patch_if_exists(
     client: Client, resource: Resource, name: str, patch: Manifest, namespace: str | None = None
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""Objects as both sides of a membership write them."""
+"""Builds and applies the objects of a membership, in the instance and in the member."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The taints of a cluster in Karmada: ours beside those that Karmada and its policies put there themselves.
+"""The taints of a Cluster in Karmada: ours, beside those that Karmada and its taint policies set.
 
-The list has one owner in the eyes of the API server, so it is read and written as a whole at one revision. Which of
-them are ours is in an annotation: others' are left alone, also those that somebody's taint policy added.
+To server-side apply the list is atomic, with one owner; so it is read and written as a whole at one revision. An
+annotation says which taints are ours; all others are left alone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kairship.instances.membership.manifests import FIELD_MANAGER
-from kairship.kube import Client, Conflict, Object, kinds
+from kairship.kube import Client, Object, kinds, retry_on_conflict
 
 OURS = "kairship.io/taints"
 _ATTEMPTS = 5
@@ -23,26 +23,23 @@ class Taint(msgspec.Struct, frozen=True, order=True):
 
     @property
     def name(self) -> str:
-        """What makes two taints the same one."""
+        """Identifies the taint: two taints with the same key and effect are the same one."""
         return f"{self.key}:{self.effect}"
 
 
 async def write_taints(instance: Client, cluster: str, wanted: Sequence[Taint]) -> None:
-    """Idempotent: nothing is written that is there already."""
-    for attempt in range(_ATTEMPTS):
+    """Makes the Cluster have exactly these taints of ours. Writes nothing if it has them already."""
+
+    async def write() -> None:
         patch = patch_for(await instance.get(kinds.CLUSTERS, cluster), wanted)
-        if patch is None:
-            return
-        try:
+        if patch is not None:
             await instance.patch(kinds.CLUSTERS, cluster, patch, field_manager=FIELD_MANAGER)
-            return
-        except Conflict:  # Karmada writes there too
-            if attempt == _ATTEMPTS - 1:
-                raise
+
+    await retry_on_conflict(write, attempts=_ATTEMPTS)  # Karmada writes to the Cluster too
 
 
 def tainted_from_the_start(cluster: Object, wanted: Sequence[Taint]) -> Object:
-    """A cluster that does not exist yet, with these taints."""
+    """Returns the manifest of a Cluster to be created, with these taints."""
     names = ",".join(sorted(taint.name for taint in wanted))
     return {
         **cluster,
@@ -52,7 +49,7 @@ def tainted_from_the_start(cluster: Object, wanted: Sequence[Taint]) -> Object:
 
 
 def patch_for(cluster: Object, wanted: Sequence[Taint]) -> dict[str, Any] | None:
-    """From the taints that a cluster has to those that it should have; None if there is nothing to change."""
+    """Returns the patch from the taints that a Cluster has to the wanted ones; None if there is nothing to change."""
     metadata = cluster["metadata"]
     current: list[Object] = cluster["spec"].get("taints") or []
     ours = set(filter(None, (metadata.get("annotations") or {}).get(OURS, "").split(",")))
@@ -71,7 +68,7 @@ def patch_for(cluster: Object, wanted: Sequence[Taint]) -> dict[str, Any] | None
 
 
 def _ours(current: Iterable[Object], wanted: Iterable[Taint]) -> Iterable[Object]:
-    # One that does not change keeps the time at which it was added: evictions are counted from there.
+    # A taint that does not change keeps the time at which it was added: Karmada evicts relative to that time.
     known = {(taint.get("key"), taint.get("effect"), taint.get("value", "")): taint for taint in current}
     for taint in sorted(wanted):
         value = {"value": taint.value} if taint.value else {}

@@ -1,17 +1,17 @@
-"""Works, in which Karmada keeps what goes into a member, as far as we deal with them. Pure."""
+"""The Works of a member, in which Karmada keeps what it applies there. Pure functions."""
 
 from kairship.instances.membership.manifests import Manifest
 
 
 def execution_namespace(cluster: str) -> str:
-    """Where Karmada keeps the Works of a member."""
+    """The namespace in which Karmada keeps the Works of a member."""
     return f"karmada-es-{cluster}"
 
 
-def shown_again(*, suspended: bool | None) -> Manifest:
-    """A patch by which Karmada hears again of a Work that it has dropped, or tries too seldom.
+def requeue_patch(*, suspended: bool | None) -> Manifest:
+    """Returns a patch that makes Karmada requeue a Work that it has dropped or retries too rarely.
 
-    It does when the generation changes. Of all fields this one means nothing else: `suspended` is what it is now, and a
-    dispatch that is not suspended is one of which nothing is said.
+    Karmada requeues a Work when its generation changes. This field can change without any other effect, because
+    `suspendDispatching: false` means the same as no value. `suspended` is the present value.
     """
     return {"spec": {"suspendDispatching": None if suspended is False else False}}

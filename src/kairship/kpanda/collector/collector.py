@@ -1,21 +1,21 @@
-"""All clusters that are collected here, each in tasks of its own.
+"""Collects all clusters that it is told to follow, each in tasks of its own.
 
-Who is to be collected is told from outside: `follow` and `leave` may be called at any time. A cluster whose tasks fail
-as a whole, which is a mistake of ours or a store that cannot be opened, is begun anew after a pause; the others do not
-notice.
+`follow` and `leave` may be called at any time. If the tasks of a cluster fail as a whole (because of a bug, or of a
+store that cannot be opened), the cluster is begun anew after a pause; the other clusters are not affected.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import structlog
 
 from kairship.index import BrokenIndexError, Writer
-from kairship.kpanda.collector.cluster import ClusterCollector, CollectorSettings
-from kairship.kpanda.collector.kind import KindFollower
+from kairship.kpanda.collector.cluster_collector import ClusterCollector, CollectorSettings
+from kairship.kpanda.collector.kind_follower import KindFollower
 from kairship.kpanda.collector.progress import Progress, progress_of
 from kairship.kube import Client
+from kairship.process.cancellation import run_in_task
 from kairship.reconcile import Backoff, Clock
 
 log = structlog.get_logger(__name__)
@@ -24,14 +24,14 @@ _PAUSES = Backoff(1.0, 60.0)
 
 
 class ClusterStores(NamedTuple):
-    """Where a cluster's objects and its events go; in PostgreSQL the same."""
+    """The stores of a cluster's objects and of its events. In PostgreSQL they are the same."""
 
     objects: Writer
     events: Writer
 
 
 class Collector:
-    """`async with Collector(...) as collector`: leaving it ends all following."""
+    """Use it as `async with Collector(...) as collector`. Leaving the context ends the collection of all clusters."""
 
     def __init__(
         self,
@@ -55,36 +55,31 @@ class Collector:
             await self.leave(cluster)
 
     def follow(self, cluster: str, connect: Callable[[], Client]) -> None:
-        """Collects a cluster, by its uid.
+        """Collects a cluster, given by its uid.
 
-        `connect` makes a client that the collector closes. It needs a stream for every kind: some sixty, and as many
-        as there are CRDs.
+        `connect` makes a client, which the collector closes. The client needs a stream for every kind: some sixty
+        built-in kinds, and one for each CRD.
         """
         if cluster not in self._running:
             self._running[cluster] = asyncio.create_task(self._keep(cluster, connect))
 
     async def leave(self, cluster: str) -> None:
-        """Ends it. What was collected stays in the store."""
+        """Ends the collection of a cluster. What was collected stays in the store."""
         self._failures.pop(cluster, None)
         running = self._running.pop(cluster, None)
         if running is not None:
             running.cancel()
             await asyncio.wait((running,))
 
-    def problems(self, cluster: str) -> Mapping[str, str]:
-        """The kinds of a cluster that are not being followed, and why."""
-        collector = self._collectors.get(cluster)
-        return collector.problems if collector else {"*": "not begun"}
-
     def followers(self, cluster: str) -> list[KindFollower]:
-        """One for each kind of a cluster that is collected at this moment."""
+        """The followers of the kinds of a cluster that are collected at this moment."""
         collector = self._collectors.get(cluster)
         return collector.followers if collector else []
 
-    def heard_at(self, cluster: str) -> float:
+    def heartbeat_at(self, cluster: str) -> float:
         """When the cluster last answered, in seconds since 1970; 0 if it never did."""
         collector = self._collectors.get(cluster)
-        return collector.heard_at if collector else 0.0
+        return collector.heartbeat_at if collector else 0.0
 
     def progress(self, cluster: str) -> Progress:
         return progress_of(self.followers(cluster), self._failures.get(cluster), now=self._clock.now())
@@ -94,7 +89,7 @@ class Collector:
         while True:
             began = self._clock.now()
             try:
-                await self._collect(cluster, connect)
+                await run_in_task(self._collect(cluster, connect))
             except Exception as error:
                 log.exception("a cluster's collector failed", cluster=cluster)
                 self._failures[cluster] = _cause(error)

@@ -1,24 +1,24 @@
-"""How far the collector has come with a cluster, in one word and a few numbers. Pure functions."""
+"""How far the collector has come with a cluster: a stage and a few numbers. Pure functions."""
 
 from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
 
-from kairship.kpanda.collector.kind import KindFollower
+from kairship.kpanda.collector.kind_follower import KindFollower
 
-# A watch that is broken off is taken up again within seconds: nobody needs to hear of it.
-_BRIEF = 15.0
-_NAMED = 5
+# A watch that breaks off is resumed within seconds. Interruptions shorter than this are not reported.
+_REPORTED_AFTER = 15.0
+_MOST_NAMED = 5
 
 
 class Stage(StrEnum):
     CURRENT = "current"
     LISTING = "listing"
     BEHIND = "behind"
-    """Some kinds are not followed."""
+    """Some kinds are not being followed."""
     INTERRUPTED = "interrupted"
-    """No kind is."""
+    """No kind is being followed."""
     STORE_FAILED = "store failed"
 
 
@@ -26,32 +26,32 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage
     kinds: int = 0
     behind: int = 0
-    """How many of them are not being followed."""
+    """How many kinds are not being followed."""
     lag: float = 0.0
-    """Seconds, of the worst kind."""
+    """The lag of the worst kind, in seconds."""
     message: str = ""
 
 
 def progress_of(followers: Sequence[KindFollower], problem: str | None, *, now: float) -> Progress:
-    """`problem` is what keeps the cluster as a whole from being collected."""
+    """`problem` says why the cluster as a whole cannot be collected."""
     if problem is not None:
         return Progress(stage=Stage.STORE_FAILED, message=problem)
     if not followers:
         return Progress(stage=Stage.LISTING, message="its kinds are not known yet")
     lost = [each for each in followers if each.problem is not None]
     kinds, behind = len(followers), len(lost)
-    lag = max(each.figures.behind(now) for each in followers)
-    unlisted = [each for each in lost if not each.figures.listed_at]
-    late = [each for each in lost if each.figures.lost_for(now) > _BRIEF]
+    lag = max(each.counters.current_lag(now) for each in followers)
+    unlisted = [each for each in lost if not each.counters.listed_at]
+    late = [each for each in lost if each.counters.lost_for(now) > _REPORTED_AFTER]
     if not late:
         stage = Stage.LISTING if unlisted else Stage.CURRENT
         message = f"{len(unlisted)} of {kinds} kinds are being listed" if unlisted else ""
         return Progress(stage=stage, kinds=kinds, behind=behind, lag=lag, message=message)
     stage = Stage.INTERRUPTED if len(late) == kinds else Stage.BEHIND
-    return Progress(stage=stage, kinds=kinds, behind=behind, lag=lag, message=_told(late))
+    return Progress(stage=stage, kinds=kinds, behind=behind, lag=lag, message=_message(late))
 
 
-def _told(late: Sequence[KindFollower]) -> str:
+def _message(late: Sequence[KindFollower]) -> str:
     names = sorted(each.resource.plural for each in late)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"not followed: {', '.join(names[:_NAMED])}{more}; {late[0].problem}"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"not followed: {', '.join(names[:_MOST_NAMED])}{more}; {late[0].problem}"

@@ -1,7 +1,7 @@
-"""What opens a cluster: the form in which it is accepted, and the Secret that keeps it.
+"""The credentials of clusters.
 
-form      from a kubeconfig or a token to a connection; refuses what must not be used
-secrets   the Secrets in the plane's namespace, which are the only place where a credential is
-renewing  the controller that renews those that can renew themselves (`kairship.instances.credentials`)
-janitor   the controller that removes those that belong to nobody
+kubeconfigs   makes a connection of a kubeconfig or a token, and refuses what must not be used
+secrets       the Secrets in the plane's namespace, which alone hold credentials
+renewal       the controller that renews credentials that can renew themselves (`kairship.instances.credentials`)
+janitor       the controller that removes Secrets that belong to no Cluster
 """

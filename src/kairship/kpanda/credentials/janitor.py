@@ -1,64 +1,73 @@
-"""The janitor: a Secret with a credential belongs to the Cluster that names it, and goes when there is none.
+"""The janitor: a Secret with a credential belongs to the Cluster that names it, and is removed if there is none.
 
-A registration that was killed half way leaves a Secret that nobody names, or one that its Cluster does not own yet. The
-first is removed after a while, the second is given to its Cluster. Only Secrets that were made here are looked at.
+A registration that was killed half way leaves a Secret that no Cluster names, or one that its Cluster does not own yet.
+The first is removed after a while; the second gets its Cluster as owner. The janitor handles only Secrets that
+container management created.
 """
 
 from collections.abc import Iterable
 
-from kairship.instances.pool_sources import SecretShape
-from kairship.kpanda.credentials.secrets import CREDENTIAL_OF, IN_THE_MAKING, CredentialSecrets
+from kairship.instances.pool.sources import SecretShape
+from kairship.kpanda.credentials.secrets import CREDENTIAL_OF, REGISTRATION_GRACE, CredentialSecrets
 from kairship.kpanda.global_cluster import GlobalCluster
-from kairship.kpanda.sharing import Share
+from kairship.kpanda.sharding import Shard, ShardChanges
 from kairship.kube import NotFound
 from kairship.reconcile import DONE, Clock, Context, Controller, Key, Result, RetryAfter, Watch
 from kairship.resources import NAMESPACE
-from kairship.rpc.own_kinds import SeenCluster
+from kairship.rpc.resource_cache import SeenCluster
 
 NAME = "credential-janitor"
 
 _TIMEOUT = 10.0
 
 
-def credential_janitor(home: GlobalCluster, secrets: CredentialSecrets, *, share: Share, clock: Clock) -> Controller:
-    janitor = Janitor(home, secrets, share=share, clock=clock)
+def credential_janitor(
+    global_cluster: GlobalCluster, secrets: CredentialSecrets, *, shard: Shard, clock: Clock
+) -> Controller:
+    janitor = Janitor(global_cluster, secrets, shard=shard, clock=clock)
+    credentials = Watch(global_cluster.secrets, _key_of)
     return Controller(
         name=NAME,
-        watches=(Watch(home.secrets, _key_of), Watch(home.clusters.reflector, _key_of_credential)),
+        watches=(credentials, Watch(global_cluster.clusters.reflector, _key_of_credential)),
+        sources=(ShardChanges(shard, credentials),),
         reconcile=janitor.reconcile,
         timeout=60.0,
     )
 
 
 class Janitor:
-    def __init__(self, home: GlobalCluster, secrets: CredentialSecrets, *, share: Share, clock: Clock) -> None:
-        self._home = home
+    def __init__(
+        self, global_cluster: GlobalCluster, secrets: CredentialSecrets, *, shard: Shard, clock: Clock
+    ) -> None:
+        self._global_cluster = global_cluster
         self._secrets = secrets
-        self._share = share
+        self._shard = shard
         self._clock = clock
 
     async def reconcile(self, context: Context, key: Key) -> Result:
-        known = self._home.secrets.store.get(key.name, namespace=NAMESPACE)
-        if known is None or not self._share.has(known.metadata.uid) or not _is_ours(known):
+        known = self._global_cluster.secrets.store.get(key.name, namespace=NAMESPACE)
+        if known is None or not self._shard.has(known.metadata.uid) or not _is_ours(known):
             return DONE
-        cluster = self._home.clusters.reflector.store.get((known.metadata.labels or {}).get(CREDENTIAL_OF, ""))
+        cluster = self._global_cluster.clusters.reflector.store.get(
+            (known.metadata.labels or {}).get(CREDENTIAL_OF, "")
+        )
         if cluster is not None and _names(cluster, key.name):
             if not any(owner.uid == cluster.metadata.uid for owner in known.metadata.owner_references):
                 name, uid = cluster.metadata.name, cluster.metadata.uid
-                await self._secrets.give_to(key.name, cluster=name, uid=uid, timeout=_TIMEOUT)
+                await self._secrets.set_owner(key.name, cluster=name, uid=uid, timeout=_TIMEOUT)
             return DONE
         return await self._remove(key.name)
 
     async def _remove(self, name: str) -> Result:
-        """What is in memory may be behind: both are read anew before anything is removed."""
+        """Removes a Secret. The caches may be behind, so Secret and Cluster are read anew before."""
         secret = await self._secrets.read(name, timeout=_TIMEOUT)
         if secret is None or not secret.cluster:
             return DONE
-        if secret.in_the_making(self._clock.wall()):
-            return RetryAfter(IN_THE_MAKING.total_seconds())
+        if secret.is_being_registered(self._clock.wall()):
+            return RetryAfter(REGISTRATION_GRACE.total_seconds())
         try:
-            cluster = await self._home.client.get(
-                self._home.clusters.resource, secret.cluster, as_type=SeenCluster, timeout=_TIMEOUT
+            cluster = await self._global_cluster.client.typed(SeenCluster).get(
+                self._global_cluster.clusters.resource, secret.cluster, timeout=_TIMEOUT
             )
         except NotFound:
             cluster = None

@@ -1,11 +1,11 @@
-"""What a cluster is and has, asked of the cluster itself.
+"""Observes a cluster: what it is and has, asked of the cluster itself.
 
-    asking      the client for all of it
-    identity    which cluster it is, under any name and address
-    nodes       its nodes, counted and added up page by page: nothing of a node is kept
-    pods        what its pods request, likewise
-    network     address ranges and how Services are reached, as far as a cluster tells
-    provider    who seems to run it
+    client      the client for observing a cluster
+    nodes       its nodes, counted and added up page by page, without keeping any node
+    pods        what its pods request, in the same way
+    usage       what its nodes use, if it serves metrics
+    network     address ranges and the mode of kube-proxy, as far as the cluster tells them
+    provider    which provider seems to run it
 
-Everything takes a client and a timeout, and raises the errors of `kairship.kube`.
+Every function takes a client and a timeout, and raises the errors of `kairship.kube`.
 """

@@ -1,7 +1,7 @@
-"""Address ranges of a cluster, and how its nodes reach Services. No API tells all of it: what is found is told.
+"""The address ranges of a cluster, and the mode of its kube-proxy, as far as they can be found out.
 
-Newer clusters have a ServiceCIDR; clusters made by kubeadm keep their configuration in a ConfigMap; the ranges of pods
-follow from those of the nodes where the cluster hands them out.
+No single API tells all of it. Newer clusters have a ServiceCIDR; clusters made by kubeadm keep their configuration in a
+ConfigMap; the pod ranges follow from those of the nodes if the cluster assigns them.
 """
 
 import ipaddress
@@ -39,7 +39,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 async def network_of(client: Client, node_ranges: Iterable[str], *, timeout: float) -> Network:
-    """What the credential may not read is not known."""
+    """Whatever the credential may not read is left empty."""
     subnets = dict(_SUBNET.findall(await _text(client, "kubeadm-config", "ClusterConfiguration", timeout)))
     mode = _MODE.search(await _text(client, "kube-proxy", "config.conf", timeout))
     return Network(
@@ -50,7 +50,7 @@ async def network_of(client: Client, node_ranges: Iterable[str], *, timeout: flo
 
 
 def common_ranges(ranges: Iterable[str]) -> str:
-    """The ranges of nodes put together; empty if what comes of it is too scattered to say anything."""
+    """The ranges of nodes, collapsed into a few; empty if they are too scattered for that."""
     networks: dict[int, list[Any]] = {4: [], 6: []}
     for text in ranges:
         try:
@@ -64,7 +64,7 @@ def common_ranges(ranges: Iterable[str]) -> str:
 
 async def _service_ranges(client: Client, timeout: float) -> str:
     try:
-        found = await client.get(SERVICE_CIDRS, "kubernetes", as_type=_ServiceCidr, timeout=timeout)
+        found = await client.typed(_ServiceCidr).get(SERVICE_CIDRS, "kubernetes", timeout=timeout)
     except (ApiError, BadReply):
         return ""
     return ",".join(found.spec.cidrs[:_MOST_RANGES])
@@ -72,7 +72,7 @@ async def _service_ranges(client: Client, timeout: float) -> str:
 
 async def _text(client: Client, name: str, key: str, timeout: float) -> str:
     try:
-        found = await client.get(kinds.CONFIGMAPS, name, namespace=_SYSTEM, as_type=_ConfigMap, timeout=timeout)
+        found = await client.typed(_ConfigMap).get(kinds.CONFIGMAPS, name, namespace=_SYSTEM, timeout=timeout)
     except (ApiError, BadReply):
         return ""
     return (found.data or {}).get(key, "")

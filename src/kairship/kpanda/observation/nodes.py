@@ -38,7 +38,7 @@ class _Status(msgspec.Struct):
 
 
 class NodeShape(msgspec.Struct):
-    """The part of a node that counts."""
+    """The part of a node that is counted or added up."""
 
     metadata: _Metadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -51,13 +51,13 @@ class NodeShape(msgspec.Struct):
 
 @dataclass
 class NodeSum:
-    """All nodes together. Grows with the kinds of resources, not with the nodes."""
+    """The sum over all nodes. Its size grows with the number of resource names, not of nodes."""
 
     total: int = 0
     ready: int = 0
     provider: str = ""
     pod_ranges: set[str] = field(default_factory=set)
-    """Of each node one, as long as they are not too many to be worth telling."""
+    """The pod range of each node, up to a maximum."""
     _capacity: dict[str, Decimal] = field(default_factory=dict)
     _allocatable: dict[str, Decimal] = field(default_factory=dict)
 
@@ -85,9 +85,9 @@ class NodeSum:
 
 
 async def sum_nodes(client: Client, *, timeout: float) -> NodeSum:
-    """`timeout` is for each page."""
+    """Adds up all nodes. `timeout` is for each page."""
     found = NodeSum()
-    pages = client.pages(kinds.NODES, as_type=NodeShape, limit=_PAGE, timeout=timeout)
+    pages = client.typed(NodeShape).pages(kinds.NODES, limit=_PAGE, timeout=timeout)
     async with aclosing(pages):
         async for page in pages:
             for node in page.items:

@@ -1,4 +1,4 @@
-"""What the pods of a cluster request, added up: as the scheduler reckons, init containers and overhead included."""
+"""The sum of what the pods of a cluster request, counted as the scheduler does, with init containers and overhead."""
 
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -7,10 +7,10 @@ from decimal import Decimal
 import msgspec
 
 from kairship.kube import Client, kinds
-from kairship.kube.quantities import add_up, amount_of, as_quantities
+from kairship.kube.quantities import add_up, as_quantities, parse_quantity
 
 _PAGE = 500
-# Those that have ended hold nothing.
+# Pods that have ended hold no resources.
 _SCHEDULED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -34,9 +34,9 @@ class PodShape(msgspec.Struct):
 
 
 async def sum_requests(client: Client, *, timeout: float) -> Mapping[str, str]:
-    """By resource name; `pods` is how many there are. `timeout` is for each page."""
+    """The sums by resource name; `pods` is the number of pods. `timeout` is for each page."""
     sums: dict[str, Decimal] = {"pods": Decimal(0)}
-    pages = client.pages(kinds.PODS, as_type=PodShape, field_selector=_SCHEDULED, limit=_PAGE, timeout=timeout)
+    pages = client.typed(PodShape).pages(kinds.PODS, field_selector=_SCHEDULED, limit=_PAGE, timeout=timeout)
     async with aclosing(pages):
         async for page in pages:
             for pod in page.items:
@@ -47,24 +47,24 @@ async def sum_requests(client: Client, *, timeout: float) -> Mapping[str, str]:
 
 
 def requests_of(pod: PodShape) -> Mapping[str, Decimal]:
-    """The sum of what runs at the same time, or what one of the init containers needs, whichever is more."""
+    """The sum over the containers that run at the same time, or the peak of the init containers, whichever is more."""
     running: dict[str, Decimal] = {}
     for container in pod.spec.containers or ():
         add_up(running, container.resources.requests or {})
-    beside: dict[str, Decimal] = {}
+    sidecars: dict[str, Decimal] = {}
     peak: dict[str, Decimal] = {}
     for container in pod.spec.init_containers or ():
-        if container.restart_policy == "Always":  # a sidecar: it stays
-            add_up(beside, container.resources.requests or {})
-            needed = dict(beside)
+        if container.restart_policy == "Always":  # a sidecar, which keeps running
+            add_up(sidecars, container.resources.requests or {})
+            needed = dict(sidecars)
         else:
-            needed = dict(beside)
+            needed = dict(sidecars)
             add_up(needed, container.resources.requests or {})
         for name, amount in needed.items():
             peak[name] = max(peak.get(name, Decimal(0)), amount)
-    for name, amount in beside.items():
+    for name, amount in sidecars.items():
         running[name] = running.get(name, Decimal(0)) + amount
     total = {name: max(running.get(name, Decimal(0)), peak.get(name, Decimal(0))) for name in {*running, *peak}}
     for name, text in (pod.spec.overhead or {}).items():
-        total[name] = total.get(name, Decimal(0)) + (amount_of(text) or Decimal(0))
+        total[name] = total.get(name, Decimal(0)) + (parse_quantity(text) or Decimal(0))
     return total

@@ -1,4 +1,4 @@
-"""Who seems to run a cluster, to judge by one of its nodes. A guess: people can say otherwise."""
+"""Guesses the provider of a cluster from one of its nodes. A user can override the guess."""
 
 from collections.abc import Mapping
 
@@ -24,13 +24,13 @@ _BY_PROVIDER_ID = (
 
 
 def provider_of(provider_id: str, labels: Mapping[str, str]) -> str:
-    """Empty if nothing gives it away. Labels come first: what runs in a cloud need not be that cloud's own service."""
-    for part, provider in _BY_LABEL:
-        if any(part in key for key in labels):
+    """Empty if nothing identifies it. Labels come first: a cluster in a cloud need not be that cloud's own service."""
+    for domain, provider in _BY_LABEL:
+        if any(domain in key for key in labels):
             return provider
     for prefix, provider in _BY_PROVIDER_ID:
         if provider_id.startswith(prefix):
             return provider
-    # Alibaba Cloud names its machines without a scheme: cn-hangzhou.i-bp1….
+    # The provider IDs of Alibaba Cloud have no scheme: cn-hangzhou.i-bp1….
     region, dot, machine = provider_id.partition(".")
     return "ALIYUN_ACK" if dot and machine.startswith("i-") and "-" in region and "/" not in region else ""

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster use, where it serves metrics."""
+"""The sum of what the nodes of a cluster use, if it serves the metrics API."""
 
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -17,10 +17,10 @@ class _NodeUsage(msgspec.Struct):
 
 
 async def sum_usage(client: Client, *, timeout: float) -> Mapping[str, str]:
-    """By resource name; nothing if the cluster does not say."""
+    """The sums by resource name; empty if the cluster serves no metrics."""
     sums: dict[str, Decimal] = {}
     try:
-        async with aclosing(client.pages(NODE_METRICS, as_type=_NodeUsage, timeout=timeout)) as pages:
+        async with aclosing(client.typed(_NodeUsage).pages(NODE_METRICS, timeout=timeout)) as pages:
             async for page in pages:
                 for node in page.items:
                     add_up(sums, node.usage or {})

@@ -1,8 +1,11 @@
-"""The cluster status controller: how every cluster is doing, as conditions, figures and in one word.
+"""The cluster status controller: the conditions, the phase and the figures of every cluster.
 
-`look` asks the cluster, `findings` says what that means (pure functions), `reconciler` puts them together.
+probe         asks the cluster
+findings      derives conditions and the phase from that (pure functions)
+composer      composes the status, without any request
+reconciler    the controller: when to probe, and when to write
 """
 
-from kairship.kpanda.status.reconciler import NAME, Settings, cluster_status_controller
+from kairship.kpanda.status.reconciler import NAME, StatusSettings, cluster_status_controller
 
-__all__ = ["NAME", "Settings", "cluster_status_controller"]
+__all__ = ["NAME", "StatusSettings", "cluster_status_controller"]

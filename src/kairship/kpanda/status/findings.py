@@ -1,13 +1,13 @@
-"""From what was seen of a cluster to conditions and a phase. Pure functions."""
+"""Derives the conditions and the phase of a cluster from what is known of it. Pure functions."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
 
-from kairship.instances.pool_health import Health, Reason
+from kairship.instances.pool.health import Health, Reason
 from kairship.kpanda.collector import Progress, Stage
-from kairship.kpanda.credentials.renewing import Outlook
-from kairship.kpanda.status.look import Seen
-from kairship.kpanda.verification import ENDS_SOON
+from kairship.kpanda.credentials.renewal import RenewalStatus
+from kairship.kpanda.status.probe import ProbeResult
+from kairship.kpanda.verification import EXPIRES_SOON
 from kairship.kube import Forbidden, Unauthorized
 from kairship.resources import (
     ClusterCondition,
@@ -39,66 +39,89 @@ _COLLECTED: Mapping[Stage, ClusterReason] = {
 
 
 def reachable(health: Health) -> Finding:
-    """The pool has waited long enough before it calls a cluster unreachable."""
+    """The condition Reachable. The pool has waited long enough before it reports a cluster as unreachable."""
     if health.reachable or health.reason is Reason.CREDENTIAL_REJECTED:
         return Finding(_C.REACHABLE, "True", _R.ANSWERS)
     if health.reason in _TOO_EARLY:
         return Finding(_C.REACHABLE, "Unknown", _R.CONNECT_FAILED, health.message)
     if health.reason in _NO_WAY:
-        return Finding(_C.REACHABLE, "Unknown", _R.CONNECT_FAILED, "there is no credential to ask it with")
+        return Finding(
+            _C.REACHABLE,
+            "Unknown",
+            _R.CONNECT_FAILED,
+            "there is no usable credential for the cluster: see the condition CredentialsValid",
+        )
     return Finding(_C.REACHABLE, "False", _UNREACHED.get(health.reason, _R.CONNECT_FAILED), health.message)
 
 
 def credentials(
-    seen: Seen, status: ClusterStatus, *, duplicate_of: str, outlook: Outlook | None = None, now: dt.datetime
+    found: ProbeResult,
+    status: ClusterStatus,
+    *,
+    duplicate_of: str,
+    renewal_status: RenewalStatus | None = None,
+    now: dt.datetime,
 ) -> Finding | None:
-    """None if nothing new is known: the cluster could not be asked, and this very credential was verified before."""
+    """The condition CredentialsValid; None if the cluster did not answer and this credential was verified before."""
     kind = _C.CREDENTIALS_VALID
-    ended = seen.expires_at is not None and seen.expires_at <= now
-    if seen.missing:
-        return Finding(kind, "False", _R.SECRET_MISSING, seen.missing)
-    if seen.unusable:
-        return Finding(kind, "False", _R.KUBECONFIG_REFUSED, seen.unusable)
-    if ended and (seen.error is None or isinstance(seen.error, Unauthorized)):
-        return Finding(kind, "False", _R.EXPIRED, f"it ended on {_date(seen.expires_at)}: give the cluster a new one")
-    if isinstance(seen.error, Unauthorized):
-        return Finding(kind, "False", _R.REJECTED, "the cluster does not accept it: give the cluster a new one")
-    if isinstance(seen.error, Forbidden) and not seen.id:
-        return Finding(kind, "False", _R.RIGHTS_MISSING, "it may not read namespace kube-system: grant it that right")
-    if not seen.id:
-        verified = status.credentials is not None and status.credentials.resource_version == seen.secret_version
-        return None if verified else Finding(kind, "Unknown", _R.NOT_VERIFIED, str(seen.error))
-    if status.id and status.id != seen.id:
+    ended = found.expires_at is not None and found.expires_at <= now
+    if found.missing:
+        return Finding(kind, "False", _R.SECRET_MISSING, found.missing)
+    if found.unusable:
+        return Finding(kind, "False", _R.KUBECONFIG_REFUSED, found.unusable)
+    if ended and (found.error is None or isinstance(found.error, Unauthorized)):
+        return Finding(
+            kind, "False", _R.EXPIRED, f"the credential ended on {_date(found.expires_at)}: give the cluster a new one"
+        )
+    if isinstance(found.error, Unauthorized):
+        return Finding(
+            kind, "False", _R.REJECTED, "the cluster does not accept the credential: give the cluster a new one"
+        )
+    if isinstance(found.error, Forbidden) and not found.id:
+        return Finding(
+            kind,
+            "False",
+            _R.RIGHTS_MISSING,
+            "the credential may not read the namespace kube-system: grant it `get` on namespaces in the cluster",
+        )
+    if not found.id:
+        verified = status.credentials is not None and status.credentials.resource_version == found.secret_version
+        return None if verified else Finding(kind, "Unknown", _R.NOT_VERIFIED, str(found.error))
+    if status.id and status.id != found.id:
         return Finding(
             kind,
             "False",
             _R.OTHER_CLUSTER,
-            "it opens another cluster than the one that was registered: give it a credential of that one",
+            "the credential opens another cluster than the one that was registered: give it a credential of that one",
         )
     if duplicate_of:
         return Finding(kind, "False", _R.DUPLICATE, f"the cluster is registered already, as {duplicate_of}")
-    return _valid(seen.expires_at, outlook, now)
+    return _valid(found.expires_at, renewal_status, now)
 
 
-def _valid(expires_at: dt.datetime | None, outlook: Outlook | None, now: dt.datetime) -> Finding:
+def _valid(expires_at: dt.datetime | None, renewal_status: RenewalStatus | None, now: dt.datetime) -> Finding:
     kind = _C.CREDENTIALS_VALID
-    if expires_at is not None and outlook is not None and not outlook.problem:
-        return Finding(kind, "True", _R.VERIFIED, f"it ends on {_date(expires_at)} and is renewed before")
-    if expires_at is not None and outlook is not None:
-        message = f"it ends on {_date(expires_at)} and could not be renewed: {outlook.problem}, or replace it before"
+    if expires_at is not None and renewal_status is not None and not renewal_status.problem:
+        return Finding(kind, "True", _R.VERIFIED, f"the credential ends on {_date(expires_at)} and is renewed before")
+    if expires_at is not None and renewal_status is not None:
+        message = (
+            f"the credential ends on {_date(expires_at)} and could not be renewed: {renewal_status.problem}, or "
+            "replace it before"
+        )
         return Finding(kind, "True", _R.EXPIRING, message)
-    if expires_at is not None and expires_at - now < ENDS_SOON:
-        return Finding(kind, "True", _R.EXPIRING, f"it ends on {_date(expires_at)}: replace it before")
+    if expires_at is not None and expires_at - now < EXPIRES_SOON:
+        return Finding(kind, "True", _R.EXPIRING, f"the credential ends on {_date(expires_at)}: replace it before")
     return Finding(kind, "True", _R.VERIFIED)
 
 
 def collected(progress: Progress) -> Finding:
+    """The condition Collected."""
     current = progress.stage is Stage.CURRENT
     return Finding(_C.COLLECTED, "True" if current else "False", _COLLECTED[progress.stage], progress.message)
 
 
 def readiness(conditions: Iterable[Condition], *, deleting: bool) -> Finding:
-    """The summary of all other conditions, as they are written."""
+    """The condition Ready, which sums up all other conditions."""
     conditions = tuple(conditions)
     if deleting:
         return Finding(_C.READY, "False", _R.BEING_DELETED)
@@ -119,7 +142,7 @@ def readiness(conditions: Iterable[Condition], *, deleting: bool) -> Finding:
 
 
 def phase_of(conditions: Iterable[Condition], status: ClusterStatus, *, secret: str, deleting: bool) -> ClusterPhase:
-    """What the cluster is doing, in one word. `secret` is the version of its Secret."""
+    """The phase of the cluster. `secret` is the resourceVersion of its Secret."""
     conditions = tuple(conditions)
     valid, reached = (find_condition(conditions, kind) for kind in (_C.CREDENTIALS_VALID, _C.REACHABLE))
     if deleting:

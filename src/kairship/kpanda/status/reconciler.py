@@ -1,9 +1,9 @@
-"""The cluster status controller: looks at every cluster of this process's share and writes down what it finds.
+"""The cluster status controller: probes every cluster of this process's shard and writes its status.
 
-A key is a cluster. It comes back every `interval`, and at once when its Secret changes or the pool sees it appear or
-vanish. A look is bounded in time and is nothing but waiting; a dead cluster takes one of many workers, and no other
-cluster waits for it. Nothing is written that is written already, and figures that change all the time only now and
-then.
+A key is a cluster. It is reconciled every `interval`, and at once when its Secret changes or the pool sees it become
+reachable or unreachable. A probe is bounded in time and only waits; a dead cluster takes one of many workers, and no
+other cluster waits for it. A status that has not changed is not written, and figures that change all the time are
+written only every `refresh` seconds.
 """
 
 import asyncio
@@ -12,20 +12,23 @@ from typing import Protocol
 import msgspec
 
 from kairship.instances.pool import Health, Pool, TargetKind
+from kairship.kpanda.collection_controller.stage_monitor import StageMonitor
 from kairship.kpanda.collector import Progress
-from kairship.kpanda.credentials.renewing import Renewing
-from kairship.kpanda.global_cluster import GlobalCluster
-from kairship.kpanda.sharing import Share
-from kairship.kpanda.status.composing import Composer
-from kairship.kpanda.status.look import Seen, look
+from kairship.kpanda.credentials.renewal import RenewalReconciler
+from kairship.kpanda.global_cluster import GlobalCluster, cluster_key
+from kairship.kpanda.sharding import Shard, ShardChanges
+from kairship.kpanda.status.composer import Composer
+from kairship.kpanda.status.probe import ProbeResult, probe
 from kairship.kube import AddressRule, TimedOut
 from kairship.reconcile import (
     DONE,
+    STALE,
     Backoff,
     Clock,
     Context,
     Controller,
     Key,
+    Notifications,
     Result,
     RetryAfter,
     RetryPolicy,
@@ -34,149 +37,156 @@ from kairship.reconcile import (
     own_key,
 )
 from kairship.resources import KUBECONFIG, NAMESPACE, Writer
-from kairship.rpc.own_kinds import SeenCluster
+from kairship.rpc.resource_cache import SeenCluster
 
 NAME = Writer.KPANDA.value.removeprefix("kairship-")
-"""All of a Cluster's status is container management's."""
+"""Container management is the only writer of a Cluster's status."""
 
-_STALE = 0.2  # seconds until the cache has what made a write conflict
-_SOON = 3.0  # seconds until the next look after one that failed although the cluster seems to be there
-_SHARE_OF_TIME = 20  # looks at a large cluster take at most this part of the time
+_SOON = 3.0  # seconds until the next probe after one that failed although the cluster is reachable
+_PAUSE_FACTOR = 20  # the pause after a probe is at least so many times as long as the probe
 
 
-class Collecting(Protocol):
-    """How far the collector is with a cluster, by its UID."""
+class CollectionProgress(Protocol):
+    """How far the collector has come with a cluster, given by its UID."""
 
     def progress(self, cluster: str) -> Progress: ...
 
     def objects(self, cluster: str) -> int:
-        """How many the index holds, when last counted."""
+        """The number of objects in the index, when they were last counted."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How clusters are watched over. Times in seconds."""
+class StatusSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How clusters are probed. Times are in seconds."""
 
     interval: float = 30.0
     timeout: float = 6.0
-    """For each of the questions that a look asks."""
+    """The timeout of each request of a probe."""
     whole: float = 90.0
-    """For a look."""
+    """The timeout of a probe."""
     refresh: float = 300.0
-    """How old figures may be that change all the time."""
+    """The age at which figures that change all the time are written again."""
     at_once: int = 64
-    """So many clusters may hang without any other having to wait."""
+    """The number of clusters that may hang before another one has to wait."""
 
 
 class _Known(msgspec.Struct):
-    """The last look at a cluster, and what it was taken with."""
+    """The last probe of a cluster, and the credential and health with which it was made."""
 
     uid: str
-    made_of: tuple[str, str, str | None]
+    credential: tuple[str, str, str | None]
     health: Health
-    seen: Seen
+    result: ProbeResult
     due: float
 
 
 def cluster_status_controller(
-    home: GlobalCluster,
+    global_cluster: GlobalCluster,
     *,
     pool: Pool,
-    share: Share,
-    collecting: Collecting,
-    renewing: Renewing,
+    shard: Shard,
+    collection: CollectionProgress,
+    renewal: RenewalReconciler,
+    stages: StageMonitor,
     addresses: AddressRule,
     holder: str,
     clock: Clock,
-    settings: Settings | None = None,
+    settings: StatusSettings | None = None,
 ) -> Controller:
-    """`holder` is what this process calls itself in the status of the clusters that it collects."""
-    settings = settings or Settings()
-    status = StatusOfClusters(
-        home,
+    """`holder` is the name of this process in the status of the clusters that it collects."""
+    settings = settings or StatusSettings()
+    reconciler = ClusterStatusReconciler(
+        global_cluster,
         pool=pool,
-        share=share,
-        collecting=collecting,
-        renewing=renewing,
+        shard=shard,
+        collection=collection,
+        renewal=renewal,
         addresses=addresses,
         holder=holder,
         clock=clock,
         settings=settings,
     )
+    clusters = Watch(global_cluster.clusters.reflector, own_key)
     return Controller(
         name=NAME,
-        watches=(Watch(home.clusters.reflector, own_key), Watch(home.secrets, home.opened_by)),
-        reconcile=status.reconcile,
+        watches=(clusters, Watch(global_cluster.secrets, global_cluster.clusters_using)),
+        sources=(
+            ShardChanges(shard, clusters),
+            Notifications(pool.subscribe, lambda health: (cluster_key(health.name),)),
+            Notifications(renewal.subscribe, lambda cluster: (cluster_key(cluster),)),
+            Notifications(stages.subscribe, lambda cluster: (cluster_key(cluster),)),
+        ),
+        reconcile=reconciler.reconcile,
         workers=settings.at_once,
         timeout=settings.whole + 30.0,
         retries=RetryPolicy(backoff=Backoff(2.0, 60.0)),
     )
 
 
-class StatusOfClusters:
+class ClusterStatusReconciler:
     def __init__(
         self,
-        home: GlobalCluster,
+        global_cluster: GlobalCluster,
         *,
         pool: Pool,
-        share: Share,
-        collecting: Collecting,
-        renewing: Renewing,
+        shard: Shard,
+        collection: CollectionProgress,
+        renewal: RenewalReconciler,
         addresses: AddressRule,
         holder: str,
         clock: Clock,
-        settings: Settings,
+        settings: StatusSettings,
     ) -> None:
-        self._home = home
+        self._global_cluster = global_cluster
         self._pool = pool
-        self._share = share
-        self._collecting = collecting
+        self._shard = shard
+        self._collection = collection
         self._addresses = addresses
         self._clock = clock
         self._settings = settings
         self._composer = Composer(
             holder=holder,
-            objects=collecting.objects,
-            outlook=renewing.outlook,
+            objects=collection.objects,
+            renewal_status=renewal.renewal_status,
             clock=clock,
             refresh=settings.refresh,
         )
         self._known: dict[str, _Known] = {}
 
     async def reconcile(self, context: Context, key: Key) -> Result:
-        store = self._home.clusters.reflector.store
+        store = self._global_cluster.clusters.reflector.store
         cluster = store.get(key.name)
-        if cluster is None or not self._share.has(cluster.metadata.uid):
+        if cluster is None or not self._shard.has(cluster.metadata.uid):
             self._known.pop(key.name, None)
             return DONE
-        known = await self._look(cluster)
-        # What was seen is compared with what is written now, not with what was when the look began.
+        known = await self._probe(cluster)
+        # The result is compared with the present status, not with the one from before the probe.
         cluster = store.get(key.name)
         if cluster is None or cluster.metadata.uid != known.uid:
             return DONE
         status = self._composer.compose(
             cluster,
-            known.seen,
+            known.result,
             self._pool.health(TargetKind.CLUSTER, key.name),
-            self._collecting.progress(known.uid),
-            duplicate_of=self._duplicate_of(cluster, known.seen),
+            self._collection.progress(known.uid),
+            duplicate_of=self._duplicate_of(cluster, known.result),
         )
         if status != cluster.status and not await context.owner.apply_status(
-            self._home.clusters.resource, cluster.metadata, status
+            self._global_cluster.clusters.resource, cluster.metadata, status
         ):
-            return RetryAfter(_STALE)
+            return STALE
         return RetryAfter(max(1.0, known.due - self._clock.now()))
 
-    async def _look(self, cluster: SeenCluster) -> _Known:
-        """A new one if the last is due, or was taken with another credential, or the cluster came or went since."""
+    async def _probe(self, cluster: SeenCluster) -> _Known:
+        """Probes a cluster, if the last probe is too old, had another credential, or the cluster's health changed."""
         name, spec = cluster.metadata.name, cluster.spec
-        secret = self._home.secrets.store.get(spec.credentials.name, namespace=NAMESPACE)
+        secret = self._global_cluster.secrets.store.get(spec.credentials.name, namespace=NAMESPACE)
         fingerprint = (secret.data or {}).get(KUBECONFIG, "") if secret is not None else ""
-        made_of = (spec.credentials.name, fingerprint, spec.endpoint)
+        credential = (spec.credentials.name, fingerprint, spec.endpoint)
         health = self._pool.health(TargetKind.CLUSTER, name)
         known = self._known.get(name)
         if (
             known is not None
-            and (known.uid, known.made_of) == (cluster.metadata.uid, made_of)
+            and (known.uid, known.credential) == (cluster.metadata.uid, credential)
             and (known.health.reachable, known.health.reason) == (health.reachable, health.reason)
             and self._clock.now() < known.due
         ):
@@ -184,21 +194,21 @@ class StatusOfClusters:
         began = self._clock.now()
         try:
             async with asyncio.timeout(self._settings.whole):
-                seen = await look(
-                    self._home.client,
+                result = await probe(
+                    self._global_cluster.client,
                     secret=spec.credentials.name,
                     endpoint=spec.endpoint,
                     addresses=self._addresses,
                     timeout=self._settings.timeout,
                 )
         except TimeoutError:
-            seen = Seen(error=TimedOut(f"a look at {name} took longer than {self._settings.whole:g} s"))
+            result = ProbeResult(error=TimedOut(f"the probe of {name} took longer than {self._settings.whole:g} s"))
         took = self._clock.now() - began
-        pause = _SOON if seen.error is not None and health.reachable else jittered(self._settings.interval)
-        due = self._clock.now() + max(pause, _SHARE_OF_TIME * took if seen.error is None else 0.0)
-        self._known[name] = known = _Known(cluster.metadata.uid, made_of, health, seen, due)
+        pause = _SOON if result.error is not None and health.reachable else jittered(self._settings.interval)
+        due = self._clock.now() + max(pause, _PAUSE_FACTOR * took if result.error is None else 0.0)
+        self._known[name] = known = _Known(cluster.metadata.uid, credential, health, result, due)
         return known
 
-    def _duplicate_of(self, cluster: SeenCluster, seen: Seen) -> str:
-        first = self._home.known_as(seen.id) if seen.id else None
+    def _duplicate_of(self, cluster: SeenCluster, result: ProbeResult) -> str:
+        first = self._global_cluster.known_as(result.id) if result.id else None
         return first if first is not None and first != cluster.metadata.name else ""

@@ -1,10 +1,10 @@
-"""Whether a cluster can be used with a credential, found out before anything is kept.
+"""Verifies that a cluster can be used with a credential, before anything is kept.
 
 verifier     the checks, in their order
-checklist    how each of them ended
-wording      what people are told of a server that cannot be used
+checklist    the result of each check
+messages     the messages about a server that cannot be used
 """
 
-from kairship.kpanda.verification.verifier import ENDS_SOON, Patience, Verified, Verifier
+from kairship.kpanda.verification.verifier import EXPIRES_SOON, Timeouts, Verified, Verifier
 
-__all__ = ["ENDS_SOON", "Patience", "Verified", "Verifier"]
+__all__ = ["EXPIRES_SOON", "Timeouts", "Verified", "Verifier"]

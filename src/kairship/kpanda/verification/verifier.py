@@ -1,5 +1,7 @@
-"""The checks of a credential and its cluster, in their order. The whole takes no longer than `Patience.whole`, whatever
-the server does; nothing is kept, and nothing changes in the cluster.
+"""Checks a credential and its cluster, one check after the other.
+
+A verification takes no longer than `Timeouts.whole`, whatever the server does. It keeps nothing, and changes nothing in
+the cluster.
 """
 
 import asyncio
@@ -11,14 +13,13 @@ import msgspec
 
 from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import NodeCount
 from kairship.gen.kairship.kpanda.v1alpha1.credential_pb import CheckResult, CheckType, Credential, Verification
+from kairship.instances.access_review import Right, missing_rights
 from kairship.instances.credentials.expiry import expires_at
-from kairship.instances.rights import Right, missing_rights
-from kairship.kpanda.credentials.form import read_credential
-from kairship.kpanda.observation.asking import asking
-from kairship.kpanda.observation.identity import identity_of
+from kairship.kpanda.credentials.kubeconfigs import read_credential
+from kairship.kpanda.observation.client import observation_client
 from kairship.kpanda.observation.nodes import sum_nodes
 from kairship.kpanda.verification.checklist import CheckFailed, Checklist
-from kairship.kpanda.verification.wording import ADDRESS_PASSED, ADDRESS_REFUSED, REJECTED, why_unreachable
+from kairship.kpanda.verification.messages import ADDRESS_PASSED, ADDRESS_REFUSED, REJECTED, why_unreachable
 from kairship.kube import (
     AddressRefused,
     AddressRule,
@@ -29,35 +30,36 @@ from kairship.kube import (
     KubeError,
     Unauthorized,
 )
+from kairship.kube.cluster_identity import cluster_identity
 
-OLDEST = (1, 22)
-SHORTEST = dt.timedelta(minutes=10)
-ENDS_SOON = dt.timedelta(days=30)
+OLDEST_VERSION = (1, 22)
+SHORTEST_VALIDITY = dt.timedelta(minutes=10)
+EXPIRES_SOON = dt.timedelta(days=30)
 
 _READS = "reading the cluster's objects"
-NEEDED = (
+REQUIRED_RIGHTS = (
     Right("", "namespaces", ("get", "list"), "knowing which cluster it is"),
     Right("", "nodes", ("list", "watch"), "its state"),
     Right("", "pods", ("list", "watch"), "its state"),
 )
-WELCOME = (Right("*", "*", ("list", "watch"), _READS),)
-"""Without it the cluster can be used, and the index lacks what cannot be read."""
+OPTIONAL_RIGHTS = (Right("*", "*", ("list", "watch"), _READS),)
+"""Without this right the cluster can be used, but the index lacks what the credential may not read."""
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})[-+.\w]{0,50}", re.ASCII)
 
 KnownAs = Callable[[str], str | None]
-"""The name under which the cluster of an identity is registered, if it is."""
+"""Returns the name under which the cluster with an identity is registered, if it is."""
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """In seconds."""
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """The timeouts of a verification and of each of its calls, in seconds."""
 
     whole: float = 20.0
     call: float = 6.0
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What came out, and what was accepted: the kubeconfig to keep is for the Secret alone."""
+    """The result of a verification, and the kubeconfig if it was accepted, which only the Secret may keep."""
 
     result: Verification
     kubeconfig: bytes | None = None
@@ -67,32 +69,33 @@ class Verified(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> str:
-        """Why it was not accepted, and what to do."""
+        """Why the credential was not accepted, and what to do."""
         failed = (check.message for check in self.result.checks if check.result is CheckResult.FAILED)
         return next(failed, "")
 
 
 class Verifier:
     def __init__(
-        self, *, addresses: AddressRule, known_as: KnownAs, now: Callable[[], dt.datetime], patience: Patience
+        self, *, addresses: AddressRule, known_as: KnownAs, now: Callable[[], dt.datetime], timeouts: Timeouts
     ) -> None:
         self._addresses = addresses
         self._known_as = known_as
         self._now = now
-        self._patience = patience
+        self._timeouts = timeouts
 
     async def verify(
         self, credential: Credential, *, endpoint: str = "", registered: str = "", identity: str = ""
     ) -> Verified:
-        """`registered` is the cluster that it is for, where that is known already, and `identity` what it was."""
+        """`registered` is the name of the cluster that the credential is for, if that is registered already, and
+        `identity` the identity that it had."""
         result = Verification()
         checks = Checklist()
         kubeconfig: bytes | None = None
         try:
-            async with asyncio.timeout(self._patience.whole):
+            async with asyncio.timeout(self._timeouts.whole):
                 kubeconfig, connection = await self._form(credential, endpoint, result, checks)
-                async with asking(connection, self._addresses, timeout=self._patience.call) as client:
-                    await self._reach(client, result, checks)
+                async with observation_client(connection, self._addresses, timeout=self._timeouts.call) as client:
+                    await self._connect(client, result, checks)
                     await self._rights(client, result, checks)
                     self._expiry(result, checks)
                     await self._identity(client, registered, identity, result, checks)
@@ -100,7 +103,7 @@ class Verifier:
         except CheckFailed as failure:
             checks.failed(failure)
         except TimeoutError:
-            checks.timed_out(self._patience.whole)
+            checks.timed_out(self._timeouts.whole)
         checks.write_to(result)
         return Verified(result, kubeconfig if result.accepted else None)
 
@@ -117,7 +120,7 @@ class Verifier:
         checks.passed(CheckType.FORM, "the credential has a form that is accepted")
         return kubeconfig, connection
 
-    async def _reach(self, client: Client, result: Verification, checks: Checklist) -> None:
+    async def _connect(self, client: Client, result: Verification, checks: Checklist) -> None:
         try:
             version = (await client.version()).git_version
         except AddressRefused:
@@ -132,23 +135,23 @@ class Verifier:
             version = ""
         except KubeError as error:
             checks.passed(CheckType.ADDRESS, ADDRESS_PASSED)
-            raise CheckFailed(CheckType.REACHABLE, why_unreachable(error, self._patience.call)) from None
+            raise CheckFailed(CheckType.REACHABLE, why_unreachable(error, self._timeouts.call)) from None
         _reached(checks)
         found = _VERSION.fullmatch(version)
-        # Whether the credential is accepted shows with the first call that needs it.
+        # The first call that needs the credential shows whether it is accepted.
         try:
-            result.id = await identity_of(client, timeout=self._patience.call)
+            result.id = await cluster_identity(client, timeout=self._timeouts.call)
         except Unauthorized:
             raise self._rejected(result) from None
         except Forbidden:
-            pass  # the check of rights says what is missing
+            pass  # the check of rights reports what is missing
         except KubeError as error:
-            raise CheckFailed(CheckType.REACHABLE, why_unreachable(error, self._patience.call)) from None
+            raise CheckFailed(CheckType.REACHABLE, why_unreachable(error, self._timeouts.call)) from None
         checks.passed(CheckType.ACCEPTED, "the cluster accepts the credential")
         if found is None:
             raise CheckFailed(CheckType.VERSION, "the server does not say which version of Kubernetes it is")
         result.kubernetes_version = version
-        if (int(found[1]), int(found[2])) < OLDEST:
+        if (int(found[1]), int(found[2])) < OLDEST_VERSION:
             raise CheckFailed(
                 CheckType.VERSION,
                 f"Kubernetes {version} is older than v1.22, the oldest that is supported: upgrade it",
@@ -157,8 +160,8 @@ class Verifier:
 
     async def _rights(self, client: Client, result: Verification, checks: Checklist) -> None:
         try:
-            lacking = await missing_rights(client, NEEDED)
-            unread = await missing_rights(client, WELCOME)
+            lacking = await missing_rights(client, REQUIRED_RIGHTS)
+            unread = await missing_rights(client, OPTIONAL_RIGHTS)
         except KubeError:
             raise CheckFailed(
                 CheckType.RIGHTS, "the cluster does not say what the credential may do (SelfSubjectAccessReview)"
@@ -185,11 +188,11 @@ class Verifier:
             return
         left = result.expires_at - self._now().timestamp()
         when = _date(result.expires_at)
-        if left < SHORTEST.total_seconds():
+        if left < SHORTEST_VALIDITY.total_seconds():
             raise CheckFailed(
                 CheckType.EXPIRY, _ended(result.expires_at, "has ended" if left <= 0 else "ends in a few minutes")
             )
-        if left < ENDS_SOON.total_seconds():
+        if left < EXPIRES_SOON.total_seconds():
             checks.warned(CheckType.EXPIRY, f"the credential ends on {when}: replace it before")
         else:
             checks.passed(CheckType.EXPIRY, f"the credential is valid until {when}")
@@ -219,9 +222,9 @@ class Verifier:
         checks.passed(CheckType.IDENTITY, "the cluster is the one that it should be")
 
     async def _extras(self, client: Client, result: Verification) -> None:
-        """What people like to see before they register a cluster. Without it all else still holds."""
+        """Adds what a user wants to see before registering a cluster. The verification does not depend on it."""
         try:
-            nodes = await sum_nodes(client, timeout=self._patience.call)
+            nodes = await sum_nodes(client, timeout=self._timeouts.call)
         except KubeError:
             return
         result.nodes = NodeCount(total=nodes.total, ready=nodes.ready)

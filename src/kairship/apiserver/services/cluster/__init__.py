@@ -1,8 +1,8 @@
-"""The Cluster service: the members of instances, and the clusters that could become members.
+"""The Cluster service: the members of instances, and the clusters that can become members.
 
-A wish to join is a `Membership`, which a controller brings about. What is shown of a member comes from three sides, put
-together in `members`: Karmada's own Cluster, the Membership, and the Cluster of container management. All of it becomes
-one message (`view`), on which lists are filtered and sorted (`filters`).
+A caller joins a cluster by creating a `Membership`, which a controller carries out. `joining` says who may join.
+A member is put together from three sources (`members`) into one message (`view`), on which lists are filtered and
+sorted (`filters`). The class in `service` is composed of `reads`, `writes` (with `taints`) and `watch`, over `base`.
 """
 
 from kairship.apiserver.services.cluster.service import ClusterService

@@ -1,4 +1,4 @@
-"""Which clusters a list is asked for. Registered clusters and members are filtered and sorted alike, as messages."""
+"""The filters and the order of cluster lists. Registered clusters and members are treated alike, as messages."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -23,7 +23,7 @@ from kairship.rpc.selectors import field_selector, label_selector
 from kairship.wire import UnreadableError, read
 
 Request = ListClustersRequest | ListJoinedClustersRequest
-Holds = Callable[[Cluster], bool]
+Predicate = Callable[[Cluster], bool]
 
 
 def _name(cluster: Cluster) -> str:
@@ -60,18 +60,18 @@ _SELECTABLE: dict[str, Callable[[Cluster], list[str]]] = {
 
 
 def select(clusters: Iterable[Cluster], request: Request) -> list[Cluster]:
-    """Those that the request asks for. Raises `InvalidArgument` for a filter that is none."""
-    filters = list(_filters(request))
-    return [cluster for cluster in clusters if all(holds(cluster) for holds in filters)]
+    """Returns the clusters that the request asks for. Raises `InvalidArgument` for a malformed filter."""
+    predicates = list(_predicates(request))
+    return [cluster for cluster in clusters if all(matches(cluster) for matches in predicates)]
 
 
-def _filters(request: Request) -> Iterator[Holds]:
+def _predicates(request: Request) -> Iterator[Predicate]:
     if name := request.name:
         yield lambda cluster: name in _name(cluster)
     if roles := set(request.role):
         yield lambda cluster: not roles.isdisjoint(_spec(cluster).roles)
     if version := request.kubernetes_version:
-        # v1.3 is not the beginning of v1.34.
+        # The dot keeps v1.3 from matching v1.34.
         yield lambda cluster: f"{_status(cluster).kubernetes_version}.".startswith(f"{version}.")
     if request.phase:
         phase = _known(request.phase, ClusterPhase.__members__, "phase")
@@ -91,10 +91,10 @@ def _filters(request: Request) -> Iterator[Holds]:
     if request.field_selector:
         yield field_selector(request.field_selector, _FIELDS)
     if request.cluster_selector:
-        yield from _selected(request.cluster_selector)
+        yield from _cluster_selector(request.cluster_selector)
 
 
-def _selected(text: str) -> Iterator[Holds]:
+def _cluster_selector(text: str) -> Iterator[Predicate]:
     try:
         selector = read(ClusterFieldSelector, text.encode(), strict=True).message
     except UnreadableError as error:
@@ -106,7 +106,7 @@ def _selected(text: str) -> Iterator[Holds]:
         yield _requirement(requirement)
 
 
-def _requirement(requirement: ClusterSelectorRequirement) -> Holds:
+def _requirement(requirement: ClusterSelectorRequirement) -> Predicate:
     values_of, wanted = _SELECTABLE[requirement.key], set(requirement.values)
     match requirement.operator:
         case ClusterSelectorOperator.In:
@@ -118,7 +118,14 @@ def _requirement(requirement: ClusterSelectorRequirement) -> Holds:
         case ClusterSelectorOperator.DoesNotExist:
             return lambda cluster: not values_of(cluster)
         case _:
-            raise InvalidArgument(violations=[("clusterSelector", "Gt and Lt need numbers, which these keys are not")])
+            raise InvalidArgument(
+                violations=[
+                    (
+                        "clusterSelector",
+                        "these keys have no numbers to compare: use In, NotIn, Exists or DoesNotExist",
+                    )
+                ]
+            )
 
 
 def _known(value: str, names: Iterable[str], field: str) -> str:

@@ -1,18 +1,18 @@
-"""A member of an instance, as its three sides know it.
+"""A member of an instance, put together from three sources.
 
-A cluster can be known to Karmada alone, when it joined without us; by its Membership alone, while it is joining; or to
-container management too, whose labels and taints it then has.
+The sources are the Cluster object of Karmada, the Membership, and the Cluster of container management. A member has
+only the first if it joined without Kairship, and no first while it is joining. With the last two, its labels and taints
+are those of container management.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from kairship.apiserver.services.reach import Reach
+from kairship.apiserver.services.instance_clients import InstanceClients
 from kairship.kube import Object, kinds
 from kairship.rpc.calls import Call, patience
-from kairship.rpc.own_kinds import OwnKinds, SeenCluster, SeenMembership
+from kairship.rpc.resource_cache import ResourceCaches, SeenCluster, SeenMembership
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,8 +23,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     registered: SeenCluster | None = None
 
     @property
-    def is_ours(self) -> bool:
-        """Whether container management has it, so that its labels and taints are decided there."""
+    def is_managed(self) -> bool:
+        """Whether it joined through Kairship, so that container management decides its labels and taints."""
         return self.membership is not None and self.registered is not None
 
     @property
@@ -32,54 +32,44 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         return self.karmada is not None or self.membership is not None
 
 
-def member(
-    name: str,
-    instance: str,
-    *,
-    karmada: Object | None,
-    memberships: Mapping[str, SeenMembership],
-    registered: SeenCluster | None,
-) -> Member:
-    found = memberships.get(name)
-    return Member(name=name, instance=instance, karmada=karmada, membership=found, registered=registered)
-
-
 class Members:
-    def __init__(self, own: OwnKinds, reach: Reach) -> None:
-        self._own = own
-        self._reach = reach
+    def __init__(self, caches: ResourceCaches, clients: InstanceClients) -> None:
+        self._caches = caches
+        self._clients = clients
 
     async def all(self, instance: str, call: Call) -> list[Member]:
-        page = await self._reach.instance(instance).list(kinds.CLUSTERS, timeout=patience(call))
+        page = await self._clients.instance(instance).list(kinds.CLUSTERS, timeout=patience(call))
         karmada: dict[str, Object] = {cluster["metadata"]["name"]: cluster for cluster in page.items}
-        memberships = await self.memberships(instance, call)
-        registered = {cluster.metadata.name: cluster for cluster in await self._own.clusters.all(call)}
+        memberships = await self._memberships(instance, call)
+        registered = {cluster.metadata.name: cluster for cluster in await self._caches.clusters.all(call)}
         return [
-            member(
-                name,
-                instance,
+            Member(
+                name=name,
+                instance=instance,
                 karmada=karmada.get(name),
-                memberships=memberships,
+                membership=memberships.get(name),
                 registered=registered.get(name),
             )
             for name in sorted(karmada.keys() | memberships.keys())
         ]
 
-    async def one(self, instance: str, name: str, call: Call) -> Member | None:
-        page: Any = await self._reach.instance(instance).list(
+    async def get(self, instance: str, name: str, call: Call) -> Member | None:
+        page: Any = await self._clients.instance(instance).list(
             kinds.CLUSTERS, field_selector=f"metadata.name={name}", timeout=patience(call)
         )
-        found = member(
-            name,
-            instance,
+        found = Member(
+            name=name,
+            instance=instance,
             karmada=next(iter(page.items), None),
-            memberships=await self.memberships(instance, call),
-            registered=await self._own.clusters.get(name, call),
+            membership=(await self._memberships(instance, call)).get(name),
+            registered=await self._caches.clusters.get(name, call),
         )
         return found if found.exists else None
 
-    async def memberships(self, instance: str, call: Call) -> dict[str, SeenMembership]:
-        """Those of an instance, by the names of their clusters."""
+    async def _memberships(self, instance: str, call: Call) -> dict[str, SeenMembership]:
+        """Returns the memberships of an instance by the names of their clusters."""
         return {
-            each.metadata.name: each for each in await self._own.memberships.all(call) if each.spec.instance == instance
+            each.metadata.name: each
+            for each in await self._caches.memberships.all(call)
+            if each.spec.instance == instance
         }

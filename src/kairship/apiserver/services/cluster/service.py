@@ -1,9 +1,9 @@
-"""The service of the protos, put together from its parts."""
+"""The Cluster service, composed of its parts."""
 
-from kairship.apiserver.services.cluster.changing import Changing
-from kairship.apiserver.services.cluster.following import Following
-from kairship.apiserver.services.cluster.reading import Reading
+from kairship.apiserver.services.cluster.reads import ClusterReads
+from kairship.apiserver.services.cluster.watch import ClusterWatch
+from kairship.apiserver.services.cluster.writes import ClusterWrites
 
 
-class ClusterService(Reading, Changing, Following):
+class ClusterService(ClusterReads, ClusterWrites, ClusterWatch):
     """kairship.v1alpha1.Cluster."""

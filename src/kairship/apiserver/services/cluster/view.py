@@ -1,15 +1,15 @@
-"""Clusters as callers see them, registered ones and members. Pure functions."""
+"""The views of clusters: of registered clusters and of members. Pure functions."""
 
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 from kairship.apiserver.services.cluster.members import Member
-from kairship.apiserver.services.objects import MIRROR
+from kairship.apiserver.services.cluster_providers import provider_of
+from kairship.apiserver.services.object_views import MIRROR
 from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import (
     Cluster,
     ClusterPhase,
-    ClusterProvider,
     ClusterResourceSummary,
     ClusterSpec,
     ClusterStatus,
@@ -17,14 +17,14 @@ from kairship.gen.kairship.cluster.v1alpha1.cluster_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import Condition, ObjectMeta
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
-from kairship.kube.quantities import amount_of
+from kairship.kube.quantities import parse_quantity
 from kairship.resources import MembershipPhase
 from kairship.resources.cluster import ClusterResources
-from kairship.rpc.own_kinds import SeenCluster
+from kairship.rpc.resource_cache import SeenCluster
 from kairship.rpc.views import conditions_view, metadata_view
 
 _BY_READINESS = {"True": ClusterPhase.RUNNING, "False": ClusterPhase.FAILED}
-_NOT_REACHABLE = "ClusterNotReachable"
+_NOT_REACHABLE = "ClusterNotReachable"  # a reason of Karmada
 
 
 def registered_view(seen: SeenCluster, *, instance: str = "", refusal: str = "") -> Cluster:
@@ -53,8 +53,8 @@ def registered_view(seen: SeenCluster, *, instance: str = "", refusal: str = "")
             pod_cidr=status.pod_cidr,
             proxy_mode=status.proxy_mode,
             phase=registered_phase(seen),
-            cpu_usage=_share(status.resources, "cpu"),
-            memory_usage=_share(status.resources, "memory"),
+            cpu_usage=_usage(status.resources, "cpu"),
+            memory_usage=_usage(status.resources, "memory"),
             resource_summary=_registered_resources(status.resources),
             instance=instance,
             join_refusal=refusal,
@@ -70,7 +70,7 @@ def registered_phase(seen: SeenCluster) -> ClusterPhase:
 
 
 def member_view(member: Member) -> Cluster:
-    """What container management has of it, with Karmada's word on everything that Karmada finds out itself."""
+    """Shows what container management knows of the member, overlaid by what Karmada finds out itself."""
     if member.registered is not None and member.membership is not None:
         shown = registered_view(member.registered, instance=member.instance)
     else:
@@ -104,11 +104,6 @@ def member_phase(member: Member) -> ClusterPhase:
     return _BY_READINESS.get(str(ready.get("status")), ClusterPhase.UNKNOWN)
 
 
-def provider_of(name: str) -> ClusterProvider:
-    """Karmada takes any word for a provider; the published API has a list."""
-    return ClusterProvider.__members__.get(name, ClusterProvider.GENERIC)
-
-
 def zones_of(karmada: dict[str, Any]) -> list[str]:
     spec = karmada.get("spec", {})
     return list(spec.get("zones") or ([spec["zone"]] if spec.get("zone") else []))
@@ -116,7 +111,7 @@ def zones_of(karmada: dict[str, Any]) -> list[str]:
 
 def _metadata(member: Member, registered: ObjectMeta | None) -> ObjectMeta:
     metadata = MIRROR.of(ObjectMeta, (member.karmada or {}).get("metadata"))
-    if member.is_ours and registered is not None:
+    if member.is_managed and registered is not None:
         metadata.labels = registered.labels
     return metadata
 
@@ -129,9 +124,12 @@ def _add_spec(spec: ClusterSpec, member: Member) -> None:
     spec.region = spec.region or karmada.get("region", "")
     spec.zone = spec.zone or ",".join(zones_of(member.karmada or {}))
     found = [MIRROR.of(Taint, taint) for taint in karmada.get("taints") or []]
-    if member.is_ours:
+    if member.is_managed:
         own = {(taint.key, taint.effect) for taint in spec.taints}
-        found = [*spec.taints, *(each for each in found if is_karmadas(each) and (each.key, each.effect) not in own)]
+        found = [
+            *spec.taints,
+            *(each for each in found if is_set_by_karmada(each) and (each.key, each.effect) not in own),
+        ]
     spec.taints = found
 
 
@@ -141,15 +139,15 @@ def _add_status(status: ClusterStatus, karmada: dict[str, Any]) -> None:
     status.kube_system_id = karmada.get("spec", {}).get("id", "")
     if found.get("resourceSummary"):
         status.resource_summary = MIRROR.of(ClusterResourceSummary, found["resourceSummary"])
-    told = {condition.type for condition in status.conditions}
+    shown = {condition.type for condition in status.conditions}
     status.conditions = [
         *status.conditions,
-        *(MIRROR.of(Condition, each) for each in _conditions(karmada) if each.get("type") not in told),
+        *(MIRROR.of(Condition, each) for each in _conditions(karmada) if each.get("type") not in shown),
     ]
 
 
-def is_karmadas(taint: Taint) -> bool:
-    """Whether Karmada sets and removes the taint by itself, as it finds the cluster."""
+def is_set_by_karmada(taint: Taint) -> bool:
+    """Whether Karmada itself sets and removes the taint, according to the health of the cluster."""
     return taint.key.startswith("cluster.karmada.io/")
 
 
@@ -167,10 +165,10 @@ def _registered_resources(resources: ClusterResources | None) -> ClusterResource
     return ClusterResourceSummary(allocatable=dict(resources.allocatable), allocated=dict(resources.allocated))
 
 
-def _share(resources: ClusterResources | None, name: str) -> float:
-    """How much of what there is is in use, in per cent; 0 if that is not known."""
+def _usage(resources: ClusterResources | None, name: str) -> float:
+    """Returns how many per cent of the allocatable amount are in use; 0 if that is not known."""
     if resources is None:
         return 0.0
-    used = amount_of(resources.used.get(name, "")) or Decimal(0)
-    whole = amount_of(resources.allocatable.get(name, "")) or Decimal(0)
+    used = parse_quantity(resources.used.get(name, "")) or Decimal(0)
+    whole = parse_quantity(resources.allocatable.get(name, "")) or Decimal(0)
     return float(100 * used / whole) if whole else 0.0

@@ -1,7 +1,8 @@
-"""The Instance service: people's wishes become custom resources, which the controllers bring about.
+"""The Instance service: it writes Instance custom resources, which the controllers carry out.
 
-`view` and `intent` turn one into the other. What the service does is divided by concept, each a part of the class in
-`service`: `reading`, `writing`, `settings`, `backups`, `adopting`, `kubeconfig`.
+`new_instance` makes the custom resource from a request, `view` makes the message from the custom resource. The class in
+`service` is composed of one part for each concept: `reads`, `writes`, `instance_settings`, `backups`, `adoption` and
+`kubeconfig`, over what they share (`base`). `kubeconfig_settings` has what the operator decides about kubeconfigs.
 """
 
 from kairship.apiserver.services.instance.service import InstanceService

@@ -1,10 +1,10 @@
-"""Backups of an instance: the set of names that its spec declares. Restoring one is a request with an identifier."""
+"""The backups of an instance. Its spec declares them by name; a restore is a request with an identifier in the spec."""
 
 from typing import Any
 
 from protobuf.wkt import Empty
 
-from kairship.apiserver.services.instance.part import Part, refuse_adopted
+from kairship.apiserver.services.instance.base import InstanceServiceBase, refuse_adopted
 from kairship.apiserver.services.instance.view import backup_view, instance_view
 from kairship.gen.kairship.instance.v1alpha1.instance_pb import Instance
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import (
@@ -19,15 +19,14 @@ from kairship.resources import instance_status as own
 from kairship.resources.instance import BackupRequest
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted
-from kairship.rpc.own_kinds import SeenInstance
+from kairship.rpc.resource_cache import SeenInstance
 
-_MOST = 64
-_ALREADY = "{name} has {most} backups, which is as many as an instance can have: delete one first"
+_MAX_BACKUPS = 64
 
 
-class Backups(Part):
+class InstanceBackups(InstanceServiceBase):
     async def list_backups(self, request: ListBackupsRequest, call: Call) -> ListBackupsResponse:
-        found = backups_of(await self._own.instances.require(request.instance, call))
+        found = backups_of(await self._caches.instances.require(request.instance, call))
         return ListBackupsResponse(items=sorted(found, key=lambda each: (-each.taken_at, each.name)))
 
     async def create_backup(self, request: CreateBackupRequest, call: Call) -> Backup:
@@ -35,8 +34,11 @@ class Backups(Part):
             refuse_adopted(current, "back it up")
             if _declares(current, request.name):
                 return None
-            if len(current.spec.backups) >= _MOST:
-                raise ResourceExhausted(_ALREADY.format(name=request.instance, most=_MOST))
+            if len(current.spec.backups) >= _MAX_BACKUPS:
+                raise ResourceExhausted(
+                    f"instance {request.instance} has {_MAX_BACKUPS} backups, the most that an instance can have: "
+                    "delete one first"
+                )
             return {"backups": _listed((*current.spec.backups, BackupRequest(name=request.name)))}
 
         changed = await self._change(request.instance, change, call)
@@ -51,7 +53,8 @@ class Backups(Part):
             if restore is not None and restore.backup == request.name:
                 if done is None or done.request != restore.request or done.phase is own.Phase.RUNNING:
                     raise FailedPrecondition(
-                        f"instance {request.instance} is being restored from backup {request.name}: wait for its end"
+                        f"instance {request.instance} is being restored from backup {request.name}: "
+                        "wait until that has ended"
                     )
                 wanted["restore"] = None
             return wanted
@@ -79,7 +82,7 @@ class Backups(Part):
 
 
 def backups_of(instance: SeenInstance) -> list[Backup]:
-    """Those that are declared. One that nobody has begun with is being taken as well."""
+    """Returns the declared backups. One that the controller has not begun yet is shown as running."""
     known = {backup.name: backup for backup in instance.status.backups}
     return [
         backup_view(known[request.name])

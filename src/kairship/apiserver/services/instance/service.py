@@ -1,12 +1,14 @@
-"""The service of the protos, put together from its parts."""
+"""The Instance service, composed of its parts."""
 
-from kairship.apiserver.services.instance.adopting import Adopting
-from kairship.apiserver.services.instance.backups import Backups
-from kairship.apiserver.services.instance.kubeconfig import Kubeconfigs
-from kairship.apiserver.services.instance.reading import Reading
-from kairship.apiserver.services.instance.settings import SettingsOfInstances
-from kairship.apiserver.services.instance.writing import Writing
+from kairship.apiserver.services.instance.adoption import InstanceAdoption
+from kairship.apiserver.services.instance.backups import InstanceBackups
+from kairship.apiserver.services.instance.instance_settings import InstanceSettings
+from kairship.apiserver.services.instance.kubeconfig import InstanceKubeconfigs
+from kairship.apiserver.services.instance.reads import InstanceReads
+from kairship.apiserver.services.instance.writes import InstanceWrites
 
 
-class InstanceService(Reading, Writing, SettingsOfInstances, Backups, Adopting, Kubeconfigs):
+class InstanceService(
+    InstanceReads, InstanceWrites, InstanceSettings, InstanceBackups, InstanceAdoption, InstanceKubeconfigs
+):
     """kairship.v1alpha1.Instance."""

@@ -1,4 +1,4 @@
-"""Instances as callers see them. Pure functions."""
+"""The views of instances and their backups. Pure functions."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ from kairship.gen.kairship.instance.v1alpha1.instance_pb import (
 )
 from kairship.gen.kairship.instance.v1alpha1.lifecycle_pb import Backup
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
-from kairship.resources import InstanceState, Reach, ReadyCount
+from kairship.resources import Coverage, InstanceState, ReadyCount
 from kairship.resources import instance_status as own
-from kairship.rpc.own_kinds import SeenInstance
-from kairship.rpc.views import conditions_view, metadata_view, seconds
+from kairship.rpc.resource_cache import SeenInstance
+from kairship.rpc.views import conditions_view, metadata_view, unix_seconds
 
 
 def instance_view(seen: SeenInstance) -> Instance:
@@ -45,8 +45,8 @@ def instance_view(seen: SeenInstance) -> Instance:
     )
 
 
-def glimpse(seen: SeenInstance) -> Instance:
-    """For whoever may see a part of it only: what is needed to find that part."""
+def restricted_view(seen: SeenInstance) -> Instance:
+    """Shows a caller who may see only some namespaces of the instance no more than what is needed to find them."""
     return Instance(
         metadata=ObjectMeta(name=seen.metadata.name, uid=seen.metadata.uid),
         spec=InstanceSpec(alias=seen.spec.alias),
@@ -54,13 +54,13 @@ def glimpse(seen: SeenInstance) -> Instance:
     )
 
 
-def view_for(reach: Reach, seen: SeenInstance) -> Instance:
-    whole = reach.everywhere or seen.metadata.name in reach.instances
-    return instance_view(seen) if whole else glimpse(seen)
+def view_for(coverage: Coverage, seen: SeenInstance) -> Instance:
+    whole = coverage.everywhere or seen.metadata.name in coverage.instances
+    return instance_view(seen) if whole else restricted_view(seen)
 
 
 def state_of(seen: SeenInstance) -> InstanceStatus.State:
-    """What status sync says; before it has looked, what follows from the object alone."""
+    """Returns the state that status sync has written; before its first write, what follows from the object alone."""
     if seen.metadata.deletion_timestamp is not None:
         return InstanceStatus.State.INSTANCE_STATE_TERMINAL
     return InstanceStatus.State[f"INSTANCE_STATE_{seen.status.state or InstanceState.INPROCESS}"]
@@ -70,7 +70,7 @@ def backup_view(backup: own.Backup) -> Backup:
     return Backup(
         name=backup.name,
         phase=Backup.Phase[backup.phase.upper()],
-        taken_at=seconds(backup.taken_at),
+        taken_at=unix_seconds(backup.taken_at),
         version=backup.version,
         size=backup.size_bytes,
         message=backup.message,
@@ -78,7 +78,7 @@ def backup_view(backup: own.Backup) -> Backup:
 
 
 def _summary(summary: own.Summary) -> InstanceStatusSummary:
-    """Clusters that are not ready count as clusters, and their nodes as nodes that are not ready."""
+    """Clusters that are not ready are counted too, and their nodes are counted as not ready."""
     nodes = ReadyCount(total=summary.current.nodes.total + summary.stale.nodes.total, ready=summary.current.nodes.ready)
     return InstanceStatusSummary(
         resource_total_num=_by_plural(summary.resources),
@@ -97,7 +97,7 @@ def _by_plural(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _plural(kind: str) -> str:
-    """As the API has kinds in its paths: deployments, ingresses, propagationpolicies."""
+    """Returns a kind as it is in the paths of the API: deployments, ingresses, propagationpolicies."""
     name = kind.lower()
     if name.endswith("y"):
         return f"{name[:-1]}ies"

@@ -1,26 +1,34 @@
-"""The Apps service: Deployments."""
+"""The operations of the Apps service: Deployments."""
 
-from protobuf.wkt import Empty
+from kairship.apiserver.services.kinds.deployments import DEPLOYMENTS, pause, restart, resume
+from kairship.apiserver.services.kinds.promotion import promote_deployment
+from kairship.apiserver.services.resources import (
+    Create,
+    Delete,
+    Get,
+    GetJSON,
+    List,
+    OperationTable,
+    Patch,
+    PatchWith,
+    Update,
+    Watch,
+)
 
-from kairship.apiserver.services.kinds.deployments import DEPLOYMENTS
-from kairship.apiserver.services.kinds.promoting import promote_deployment
-from kairship.apiserver.services.resources import Operations, ResourceService
-from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
-from kairship.kube import kinds
-from kairship.rpc.calls import Call
-
-_PROMOTED = (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.CONFIGMAPS, kinds.SECRETS, kinds.PROPAGATION_POLICIES)
-
-
-class AppsService(ResourceService):
-    """kairship.v1alpha1.Apps."""
-
-    def __init__(self, operations: Operations) -> None:
-        super().__init__("Apps", (DEPLOYMENTS,), operations)
-
-    async def promote_member_cluster_deployment(
-        self, request: PromoteMemberClusterDeploymentRequest, call: Call
-    ) -> Empty:
-        await promote_deployment(self._operations.reach, request, call)
-        await self._operations.writes.several(request.instance, _PROMOTED, call)
-        return Empty()
+APPS: OperationTable = {
+    "ListDeployments": List(DEPLOYMENTS),
+    "ListInstanceDeployments": List(DEPLOYMENTS),
+    "ListMemberClusterDeployments": List(DEPLOYMENTS),
+    "ListMemberClusterAllDeployments": List(DEPLOYMENTS),
+    "WatchDeployments": Watch(DEPLOYMENTS),
+    "GetDeployment": Get(DEPLOYMENTS),
+    "GetDeploymentJSON": GetJSON(DEPLOYMENTS),
+    "CreateDeployment": Create(DEPLOYMENTS),
+    "UpdateDeployment": Update(DEPLOYMENTS),
+    "PatchDeployment": Patch(DEPLOYMENTS),
+    "DeleteDeployment": Delete(DEPLOYMENTS),
+    "PauseDeployment": PatchWith(DEPLOYMENTS, pause),
+    "ResumeDeployment": PatchWith(DEPLOYMENTS, resume),
+    "RestartDeployment": PatchWith(DEPLOYMENTS, restart),
+    "PromoteMemberClusterDeployment": promote_deployment,
+}

@@ -1,11 +1,11 @@
-"""Deployments. All of it is pure."""
+"""Deployments: their view, their state, and the patches that pause, resume and restart them. Pure functions."""
 
 import datetime as dt
 from typing import Any
 
-from kairship.apiserver.services.objects import MIRROR
+from kairship.apiserver.services.object_views import MIRROR
 from kairship.apiserver.services.resources import Kind
-from kairship.apiserver.services.resources.kind import Placed, Predicate
+from kairship.apiserver.services.resources.kind import Predicate, TargetClusters
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import Deployment, DeploymentStatus
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.gen.kairship.types.v1alpha1.workload_pb import WorkloadState
@@ -16,11 +16,11 @@ _REVISION = "deployment.kubernetes.io/revision"
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
-def deployment_view(obj: Object, placed: Placed) -> Deployment:
+def deployment_view(obj: Object, targets: TargetClusters) -> Deployment:
     shown = MIRROR.of(Deployment, obj)
     status = shown.status or DeploymentStatus()
-    status.state = state_of(obj, replicas=placed.replicas)
-    status.clusters = list(placed.clusters)
+    status.state = state_of(obj, replicas=targets.replicas)
+    status.clusters = list(targets.clusters)
     shown.status = status
     revision = (obj.get("metadata", {}).get("annotations") or {}).get(_REVISION, "")
     shown.revision = int(revision) if revision.isdecimal() else 0
@@ -28,32 +28,35 @@ def deployment_view(obj: Object, placed: Placed) -> Deployment:
 
 
 def state_of(obj: Object, *, replicas: int = 0) -> WorkloadState:
-    """As Karmada has summed it up. `replicas` are those of all clusters, if known: duplicated, they are more than the
-    spec says."""
+    """Returns the state by the status that Karmada aggregates.
+
+    `replicas` is the sum over all target clusters, 0 if it is not known. It is more than the spec says if the policy
+    duplicates replicas to each cluster.
+    """
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if obj.get("metadata", {}).get("deletionTimestamp"):
         return WorkloadState.DELETING
-    wanted, there = spec.get("replicas", 1), status.get("replicas", 0)
+    wanted, existing = spec.get("replicas", 1), status.get("replicas", 0)
     if wanted == 0:
         return WorkloadState.STOPPED
-    if there == 0:
+    if existing == 0:
         return WorkloadState.WAITING
     return (
         WorkloadState.RUNNING
-        if status.get("readyReplicas", 0) >= max(wanted, there, replicas)
+        if status.get("readyReplicas", 0) >= max(wanted, existing, replicas)
         else WorkloadState.NOT_READY
     )
 
 
 def in_phase(request: Any) -> Predicate | None:
-    """`phase` is a state by its name, with or without what all of them begin with."""
-    asked = getattr(request, "phase", "")
-    if not asked:
+    """Selects Deployments by `phase`, the name of a state with or without the prefix of the enum."""
+    phase = getattr(request, "phase", "")
+    if not phase:
         return None
-    name = asked.upper().removeprefix("WORKLOAD_STATE_")
+    name = phase.upper().removeprefix("WORKLOAD_STATE_")
     if name not in WorkloadState.__members__:
         known = ", ".join(state.name for state in WorkloadState if state)
-        raise InvalidArgument(violations=[("phase", f"{asked[:60]!r} is none of {known}")])
+        raise InvalidArgument(violations=[("phase", f"{phase[:60]!r} is none of {known}")])
     state = WorkloadState[name]
     return lambda obj: state_of(obj) is state
 
@@ -67,7 +70,7 @@ def resume(_: Object, __: dt.datetime) -> Object:
 
 
 def restart(obj: Object, now: dt.datetime) -> Object:
-    """As kubectl does it: another annotation of the pods makes other pods."""
+    """Restarts as `kubectl rollout restart` does: a new annotation in the pod template makes new pods."""
     if obj.get("spec", {}).get("paused"):
         name = obj["metadata"]["name"]
         raise FailedPrecondition(f"Deployment {name} is paused, so a restart would do nothing: resume it first")
@@ -77,10 +80,8 @@ def restart(obj: Object, now: dt.datetime) -> Object:
 DEPLOYMENTS = Kind(
     resource=kinds.DEPLOYMENTS,
     message=Deployment,
-    plural="Deployments",
     view=deployment_view,
-    is_placed=True,
+    shows_target_clusters=True,
     sort_keys={SortBy.state: lambda obj: state_of(obj).name},
     filters=(in_phase,),
-    actions={"Pause": pause, "Resume": resume, "Restart": restart},
 )

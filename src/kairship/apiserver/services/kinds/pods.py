@@ -1,16 +1,22 @@
-"""Pods in member clusters, and which of them belong to a workload: by owner references, never by names."""
+"""Pods in member clusters. Which of them belong to a workload is decided by owner references, never by names."""
 
 from decimal import Decimal
 from typing import Any
 
-from kairship.apiserver.services.objects import MIRROR
-from kairship.apiserver.services.reach import InMember
+from kairship.apiserver.services.instance_clients import MemberResource
+from kairship.apiserver.services.object_views import MIRROR
+from kairship.apiserver.services.resources import ObjectAccess, list_page
 from kairship.apiserver.services.resources.kind import Predicate
-from kairship.gen.kairship.core.v1alpha1.pod_pb import ListPodsForMemberClusterRequest, Pod, PodStatus
+from kairship.gen.kairship.core.v1alpha1.pod_pb import (
+    ListPodsForMemberClusterRequest,
+    ListPodsForMemberClusterResponse,
+    Pod,
+    PodStatus,
+)
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.kube import Client, Object, Resource, kinds
-from kairship.kube.quantities import amount_of
+from kairship.kube.quantities import parse_quantity
 from kairship.reconcile import MetadataOnly
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import InvalidArgument
@@ -25,7 +31,27 @@ _WORKLOADS: dict[Kind, tuple[Resource, ...]] = {
     Kind.Job: (kinds.JOBS,),
     Kind.CronJob: (kinds.CRON_JOBS, kinds.JOBS),
 }
-"""A workload, and what stands between it and its pods."""
+"""The chain of owners from a workload down to its pods."""
+
+
+async def list_pods_for_member_cluster(
+    access: ObjectAccess, request: ListPodsForMemberClusterRequest, call: Call
+) -> ListPodsForMemberClusterResponse:
+    client = access.clients.instance(request.instance)
+    found, pagination = await list_page(
+        access,
+        request,
+        call,
+        kinds.PODS,
+        _ORDER,
+        [in_phase(request.phase), await _of_workload(client, request, call)],
+        cluster=request.cluster,
+        name_contains=request.name,
+        label_selector=request.label_selector or None,
+        field_selector=request.field_selector or None,
+    )
+    items = [pod_view(obj, cluster=request.cluster) for obj in found]
+    return ListPodsForMemberClusterResponse(items=items, pagination=pagination)
 
 
 def pod_view(obj: Object, *, cluster: str) -> Pod:
@@ -47,44 +73,43 @@ def pod_view(obj: Object, *, cluster: str) -> Pod:
     return shown
 
 
-ORDER: Order[Object] = Order(
+_ORDER: Order[Object] = Order(
     name=lambda obj: (obj["metadata"]["name"], obj["metadata"].get("namespace", "")),
     created=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""),
     keys={SortBy.state: lambda obj: str((obj.get("status") or {}).get("phase", ""))},
 )
 
 
-def in_phase(asked: str) -> Predicate | None:
-    if not asked:
+def in_phase(phase: str) -> Predicate | None:
+    if not phase:
         return None
-    known = [phase.name for phase in PodStatus.Phase if phase]
-    if asked.capitalize() not in known:
-        raise InvalidArgument(violations=[("phase", f"{asked[:60]!r} is none of {', '.join(known)}")])
-    return lambda obj: (obj.get("status") or {}).get("phase") == asked.capitalize()
+    name = phase.capitalize()
+    known = [each.name for each in PodStatus.Phase if each]
+    if name not in known:
+        raise InvalidArgument(violations=[("phase", f"{phase[:60]!r} is none of {', '.join(known)}")])
+    return lambda obj: (obj.get("status") or {}).get("phase") == name
 
 
-async def belonging(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate | None:
-    """That a pod belongs to the workload that the request names, if it names one."""
+async def _of_workload(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate | None:
+    """Selects the pods of the workload that the request names; None if it names none."""
     if not request.kind_name:
         return None
     if request.kind is Kind.Service:
         return await _selected_by_service(client, request, call)
     if request.kind not in _WORKLOADS:
-        raise InvalidArgument(violations=[("kind", "needed with kindName")])
-    first, *between = _WORKLOADS[request.kind]
-    workload = await client.get(
-        InMember.at(request.cluster, first),
+        raise InvalidArgument(violations=[("kind", "kindName needs the kind of the workload")])
+    first, *owned = _WORKLOADS[request.kind]
+    workload = await client.typed(MetadataOnly).get(
+        MemberResource.at(request.cluster, first),
         request.kind_name,
         namespace=request.namespace,
-        as_type=MetadataOnly,
         timeout=patience(call),
     )
     owners = {workload.metadata.uid}
-    for resource in between:
-        page = await client.list(
-            InMember.at(request.cluster, resource),
+    for resource in owned:
+        page = await client.typed(MetadataOnly).list(
+            MemberResource.at(request.cluster, resource),
             namespace=request.namespace,
-            as_type=MetadataOnly,
             timeout=patience(call),
         )
         owners = {
@@ -98,7 +123,7 @@ async def belonging(client: Client, request: ListPodsForMemberClusterRequest, ca
 async def _selected_by_service(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate:
     """A Service owns no pods: it selects them by labels."""
     service = await client.get(
-        InMember.at(request.cluster, kinds.SERVICES),
+        MemberResource.at(request.cluster, kinds.SERVICES),
         request.kind_name,
         namespace=request.namespace,
         timeout=patience(call),
@@ -109,7 +134,7 @@ async def _selected_by_service(client: Client, request: ListPodsForMemberCluster
 
 def _sum(containers: list[dict[str, Any]], bound: str, resource: str, scale: int) -> int:
     amounts = [
-        amount_of(str(((each.get("resources") or {}).get(bound) or {}).get(resource, ""))) for each in containers
+        parse_quantity(str(((each.get("resources") or {}).get(bound) or {}).get(resource, ""))) for each in containers
     ]
     return int(sum((amount for amount in amounts if amount is not None), Decimal(0)) * scale)
 

@@ -1,27 +1,50 @@
-"""One service for all objects of Kubernetes and Karmada in an instance, driven by a description of each kind.
+"""The objects of Kubernetes and Karmada in an instance, served by operations that are written once for all kinds.
 
-`kind` is the description, `operations` what can be done with an object of any kind, `service` derives the methods of
-a proto service from the two. What is read comes from a `Reader` (`reader`): the index (`index_reader`), and where it
-cannot answer the instance itself (`live_reader`).
+`kind` describes a kind, `operations` and `watch` are what can be done with its objects, and `operation_table` binds
+operations to the methods of a proto service. Operations work with an `object_access`: writes go to the instance, reads
+to a `Reader` (`reader`), which is the index (`index_reader`) or, where the index cannot answer, the instance itself
+(`live_reader`). `target_clusters` reads where Karmada has scheduled an object to.
 """
 
 from kairship.apiserver.services.resources.index_reader import IndexReader, NotedWrites
-from kairship.apiserver.services.resources.kind import Action, Filter, Kind
+from kairship.apiserver.services.resources.kind import Filter, Kind
 from kairship.apiserver.services.resources.live_reader import LiveReader
-from kairship.apiserver.services.resources.operations import Operations
+from kairship.apiserver.services.resources.object_access import ObjectAccess
+from kairship.apiserver.services.resources.operation_table import OperationTable, bind_operations
+from kairship.apiserver.services.resources.operations import (
+    Create,
+    Delete,
+    Get,
+    GetJSON,
+    List,
+    Patch,
+    PatchWith,
+    Update,
+    list_page,
+)
 from kairship.apiserver.services.resources.reader import Found, Query, Reader
-from kairship.apiserver.services.resources.service import ResourceService
+from kairship.apiserver.services.resources.watch import Watch
 
 __all__ = [
-    "Action",
+    "Create",
+    "Delete",
     "Filter",
     "Found",
+    "Get",
+    "GetJSON",
     "IndexReader",
     "Kind",
+    "List",
     "LiveReader",
     "NotedWrites",
-    "Operations",
+    "ObjectAccess",
+    "OperationTable",
+    "Patch",
+    "PatchWith",
     "Query",
     "Reader",
-    "ResourceService",
+    "Update",
+    "Watch",
+    "bind_operations",
+    "list_page",
 ]

@@ -1,18 +1,17 @@
-"""Reading from the index; whatever it cannot answer now is read from the instance itself.
+"""Reads objects from the index, and from the instance itself whenever the index cannot answer.
 
-An instance's own objects are in the index under the uid of its virtual cluster, those of a member cluster under the
-uid of that cluster. A page whose order the index knows and that no filter of ours has to look at is found, sorted and
-counted there. Otherwise all that match are gone through, decoded in threads, and only the page is kept.
+An instance's own objects are in the index under the uid of its virtual cluster, those of a member cluster under the uid
+of that cluster. If the index knows the order of a page, and no filter of ours has to examine the objects, the index
+finds, sorts and counts the page. Otherwise all matches are decoded in threads, and only the page is kept.
 """
 
 import asyncio
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from kairship import index
 from kairship.apiserver.services.resources.reader import (
@@ -26,176 +25,137 @@ from kairship.apiserver.services.resources.reader import (
     fits,
     refuse_too_many,
 )
-from kairship.index import BadSelectorError, BrokenIndexError, Current, Moment, PassThrough, Sort, Written
+from kairship.index import CurrentIndex, PassThrough, ReadThrough, Snapshot, Sort, index_or_cluster
 from kairship.kube import Object, Resource, kinds
 from kairship.rpc.calls import Call, patience
 
 T = TypeVar("T")
 
-log = structlog.get_logger(__name__)
-
 _ONE_BY_ONE = 100
 
 
 class Collected(Protocol):
-    """Under which uid the index has what is asked for."""
+    """The uids under which the index has the objects of instances and member clusters."""
 
     def instance(self, name: str) -> str | None:
-        """None if it is not collected."""
+        """The uid of an instance's virtual cluster; None if it is not collected."""
 
     def member(self, instance: str, cluster: str) -> str | None:
-        """Of a cluster that is a member of the instance."""
+        """The uid of a member cluster of an instance; None if it is not collected."""
 
 
 def collected_as(collected: Collected, instance: str, member: str | None) -> str | None:
-    """The uid of the instance, or of a member of it."""
+    """The uid of the instance, or of one of its members."""
     return collected.member(instance, member) if member else collected.instance(instance)
 
 
 class IndexReader:
-    """`current` says through which index to read; None while there is none."""
+    """`current` returns the index to read from, and None while there is none. `live` reads from the instance."""
 
-    def __init__(self, current: Callable[[], Current | None], collected: Collected, live: Reader) -> None:
-        self._current = current
+    def __init__(self, current: Callable[[], CurrentIndex | None], collected: Collected, live: Reader) -> None:
+        self._index = ReadThrough(current)
         self._collected = collected
         self._live = live
 
     async def get(self, instance: str, resource: Resource, name: str, *, namespace: str | None, call: Call) -> Object:
-        try:
-            obj = await self._get(instance, resource, name, namespace, dict[str, Any], call)
-        except PassThrough:
-            obj = None
-        if obj is None:
-            # Of what is not there the instance says so itself, in its own words.
-            return await self._live.get(instance, resource, name, namespace=namespace, call=call)
-        return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        async def from_index() -> Object:
+            row = await self._index.get(self._cluster(instance), resource, _key(resource, name, namespace), call)
+            return {"apiVersion": resource.api_version, "kind": resource.kind, **msgspec.json.decode(row.body)}
+
+        return await index_or_cluster(
+            from_index, lambda: self._live.get(instance, resource, name, namespace=namespace, call=call)
+        )
 
     async def query(self, query: Query, call: Call) -> Found:
-        try:
+        async def from_index() -> Found:
             async with asyncio.timeout(patience(call)), AsyncExitStack() as held:
                 cluster = self._cluster(query.instance, query.cluster)
-                asked = _asked(query, cluster)
-                moment = await self._moment(held, cluster, query.resource, query.namespace, call)
+                index_query = _index_query(query, cluster)
+                snapshot, _ = await self._index.snapshot(held, cluster, query.resource, call, namespace=query.namespace)
                 if query.sort is not None and not query.filters:
-                    return await _sorted_there(moment, query, asked, query.sort)
-                return await _sorted_here(moment, query, asked)
-        except (PassThrough, BadSelectorError, BrokenIndexError):
-            return await self._live.query(query, call)
+                    return await _sorted_by_index(snapshot, query, index_query, query.sort)
+                return await _sorted_here(snapshot, query, index_query)
+
+        return await index_or_cluster(from_index, lambda: self._live.query(query, call))
 
     async def bindings_of(
         self, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call
     ) -> Mapping[str, Binding]:
-        resource = kinds.RESOURCE_BINDINGS
-        try:
+        async def from_index() -> Mapping[str, Binding]:
             if len(objects) > _ONE_BY_ONE:
-                found = await self._all(instance, resource, namespace, Binding, call)
+                found = await self._all(instance, kinds.RESOURCE_BINDINGS, namespace, Binding, call)
             else:
-                places = (
-                    (binding_name(obj["metadata"]["name"], obj["kind"]), obj["metadata"]["namespace"])
-                    for obj in objects
-                )
-                found = [
-                    binding
-                    for name, place in places
-                    if (binding := await self._get(instance, resource, name, place, Binding, call)) is not None
-                ]
-        except PassThrough:
-            return await self._live.bindings_of(instance, objects, namespace=namespace, call=call)
-        return {binding.spec.resource.uid: binding for binding in found}
+                found = [binding for obj in objects if (binding := await self._binding_of(instance, obj, call))]
+            return {binding.spec.resource.uid: binding for binding in found}
+
+        return await index_or_cluster(
+            from_index, lambda: self._live.bindings_of(instance, objects, namespace=namespace, call=call)
+        )
 
     async def providers(self, instance: str, call: Call) -> Mapping[str, str]:
-        try:
+        async def from_index() -> Mapping[str, str]:
             found = await self._all(instance, kinds.CLUSTERS, None, Member, call)
-        except PassThrough:
-            return await self._live.providers(instance, call)
-        return {member.metadata.name: member.spec.provider for member in found}
+            return {member.metadata.name: member.spec.provider for member in found}
 
-    async def _get(
-        self, instance: str, resource: Resource, name: str, namespace: str | None, shape: type[T], call: Call
-    ) -> T | None:
-        index.refuse_partial(resource)
-        key = f"{namespace}/{name}" if resource.namespaced else name
-        current = self._opened()
-        partition, row = await current.get(self._cluster(instance), resource, key, caller=call.caller.id)
-        call.note_age(current.age(partition))
-        return None if row is None else msgspec.json.decode(row.body, type=shape)
+        return await index_or_cluster(from_index, lambda: self._live.providers(instance, call))
+
+    async def _binding_of(self, instance: str, obj: Object, call: Call) -> Binding | None:
+        name, resource = binding_name(obj["metadata"]["name"], obj["kind"]), kinds.RESOURCE_BINDINGS
+        key = _key(resource, name, obj["metadata"]["namespace"])
+        row = await self._index.find(self._cluster(instance), resource, key, call)
+        return None if row is None else msgspec.json.decode(row.body, type=Binding)
 
     async def _all(
         self, instance: str, resource: Resource, namespace: str | None, shape: type[T], call: Call
     ) -> list[T]:
         cluster = self._cluster(instance)
-        asked = index.Query(
-            scopes=(index.Scope(cluster),), kinds=frozenset((index.kind_name(resource),)), namespace=namespace
+        query = index.Query(
+            scopes=(index.VisibleScope(cluster),), kinds=frozenset((index.kind_name(resource),)), namespace=namespace
         )
         decoder = msgspec.json.Decoder(shape)
         found: list[T] = []
-        try:
-            async with AsyncExitStack() as held:
-                snapshot, _ = await self._moment(held, cluster, resource, namespace, call)
-                async with aclosing(snapshot.bodies(index.plan(asked))) as batches:
-                    async for batch in batches:
-                        found += await asyncio.to_thread(lambda some: [decoder.decode(body) for body in some], batch)
-        except BrokenIndexError as error:
-            raise PassThrough(str(error)) from error
+        bodies = self._index.bodies(cluster, resource, index.plan(query), call, namespace=namespace)
+        async with aclosing(bodies) as batches:
+            async for batch in batches:
+                found += await asyncio.to_thread(lambda some: [decoder.decode(body) for body in some], batch)
         return found
-
-    async def _moment(
-        self, held: AsyncExitStack, cluster: str, resource: Resource, namespace: str | None, call: Call
-    ) -> Moment:
-        index.refuse_partial(resource)
-        current = self._opened()
-        moment = await current.moment(held, cluster, resource, caller=call.caller.id, namespace=namespace)
-        call.note_age(current.age(moment.partition))
-        return moment
-
-    def _opened(self) -> Current:
-        current = self._current()
-        if current is None:
-            raise PassThrough("there is no index")
-        return current
 
     def _cluster(self, instance: str, member: str = "") -> str:
         uid = collected_as(self._collected, instance, member)
         if uid is None:
-            raise PassThrough("it is not collected")
+            raise PassThrough("the cluster is not collected")
         return uid
 
 
 class NotedWrites:
-    """The write log of the index, told of what services write into instances."""
+    """Notes what services write into instances in the write log of the index."""
 
-    def __init__(self, current: Callable[[], Current | None], collected: Collected) -> None:
-        self._current = current
+    def __init__(self, current: Callable[[], CurrentIndex | None], collected: Collected) -> None:
+        self._index = ReadThrough(current)
         self._collected = collected
 
     async def written(self, instance: str, resource: Resource, obj: Object, call: Call) -> None:
-        revision = index.revision_told(obj["metadata"].get("resourceVersion", ""))
-        await self._note(instance, resource, call, revision=revision)
+        await self._index.note_written(self._collected.instance(instance), resource, obj, call)
 
     async def deleted(self, instance: str, resource: Resource, uid: str, call: Call) -> None:
-        await self._note(instance, resource, call, deleted_uid=uid)
+        await self._index.note(self._collected.instance(instance), resource, call, deleted_uid=uid)
 
     async def several(self, instance: str, resources: Sequence[Resource], call: Call) -> None:
         for resource in resources:
-            await self._note(instance, resource, call)
-
-    async def _note(
-        self, instance: str, resource: Resource, call: Call, *, revision: int = 0, deleted_uid: str = ""
-    ) -> None:
-        current, cluster = self._current(), self._collected.instance(instance)
-        if current is not None and cluster is not None:
-            written = Written(cluster, index.kind_name(resource), revision, deleted_uid)
-            if not await index.note_write(current.writes, call.caller.id, written, request_id=call.request_id):
-                call.warn(index.NOT_NOTED)
+            await self._index.note(self._collected.instance(instance), resource, call)
 
 
-def _asked(query: Query, cluster: str) -> index.Query:
-    """Raises `BadSelectorError`: then the instance refuses it, in its own words."""
+def _key(resource: Resource, name: str, namespace: str | None) -> str:
+    return f"{namespace}/{name}" if resource.namespaced else name
+
+
+def _index_query(query: Query, cluster: str) -> index.Query:
+    """Raises `BadSelectorError`; then the instance refuses the selector in its own words."""
     visible = query.visible
-    scope = index.Scope(cluster, namespaces=visible.namespaces, reserved=visible.reserved)
+    scope = index.VisibleScope(cluster, namespaces=visible.namespaces, reserved=visible.reserved)
     return index.Query(
-        # What is in no namespace is of the instance as a whole: whether it may be listed was decided before.
-        scopes=(scope if query.resource.namespaced else index.Scope(cluster),),
+        # Whether the caller may list a cluster-scoped kind of the instance was decided before.
+        scopes=(scope if query.resource.namespaced else index.VisibleScope(cluster),),
         kinds=frozenset((index.kind_name(query.resource),)),
         namespace=query.namespace,
         labels=index.parse_labels(query.label_selector or ""),
@@ -205,27 +165,27 @@ def _asked(query: Query, cluster: str) -> index.Query:
     )
 
 
-async def _sorted_there(moment: Moment, query: Query, asked: index.Query, sort: Sort) -> Found:
-    total = await moment.snapshot.count(index.plan(asked))
+async def _sorted_by_index(snapshot: Snapshot, query: Query, index_query: index.Query, sort: Sort) -> Found:
+    total = await snapshot.count(index.plan(index_query))
     refuse_too_many(query, total)
     window = query.window
     end = window.end
     page = msgspec.structs.replace(
-        asked, sort=sort, limit=MOST if end is None else window.size, skip=0 if end is None else end - window.size
+        index_query, sort=sort, limit=MOST if end is None else window.size, skip=0 if end is None else end - window.size
     )
     items: list[Object] = []
-    async with aclosing(moment.snapshot.bodies(index.plan(page))) as batches:
+    async with aclosing(snapshot.bodies(index.plan(page))) as batches:
         async for batch in batches:
             items += await asyncio.to_thread(_decoded, batch, query.resource)
     return Found(items, total)
 
 
-async def _sorted_here(moment: Moment, query: Query, asked: index.Query) -> Found:
+async def _sorted_here(snapshot: Snapshot, query: Query, index_query: index.Query) -> Found:
     needed = query.window.end or MOST
     kept: list[Object] = []
     total = 0
     pick = heapq.nlargest if query.descending else heapq.nsmallest
-    async with aclosing(moment.snapshot.bodies(index.plan(asked))) as batches:
+    async with aclosing(snapshot.bodies(index.plan(index_query))) as batches:
         async for batch in batches:
             fitting = await asyncio.to_thread(_fitting, batch, query)
             total += len(fitting)

@@ -1,4 +1,7 @@
-"""A kind of object, described: everything that differs from kind to kind, and nothing that does not."""
+"""The description of a kind: everything that differs from kind to kind, and nothing that does not.
+
+A `Kind` is a constant (see `kairship.apiserver.services.kinds`). Operations take one and do the rest.
+"""
 
 import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,47 +19,39 @@ from kairship.rpc.calls import Call
 Predicate = Callable[[Object], bool]
 
 
-class Placed(msgspec.Struct, frozen=True):
-    """Where an object went."""
+class TargetClusters(msgspec.Struct, frozen=True):
+    """The member clusters that Karmada has scheduled an object to."""
 
     clusters: tuple[ClusterProviderSummary, ...] = ()
     replicas: int = 0
-    """How many replicas the clusters shall have in all."""
+    """The sum of the replicas that the binding assigns to all clusters."""
 
 
-NOWHERE = Placed()
+NO_TARGET_CLUSTERS = TargetClusters()
 
-View = Callable[[Object, Placed], Message[Any]]
-"""From an object, and where it was placed, to what callers see. Pure."""
+View = Callable[[Object, TargetClusters], Message[Any]]
+"""Makes the message that callers see from an object and its target clusters. Pure."""
 
 Filter = Callable[[Any], Predicate | None]
-"""From a request for a list to what an item must fulfil; None if the request does not ask for it. Pure."""
+"""Makes a predicate on objects from a list request; None if the request does not ask for this filter. Pure."""
 
-Action = Callable[[Object, dt.datetime], Object]
-"""From an object to the merge patch that does something to it. Pure; raises an `ApiError` if it cannot be done now."""
+PatchFunction = Callable[[Object, dt.datetime], Object]
+"""Makes a merge patch from the current object and the current time. Pure; raises an `ApiError` to refuse."""
 
-Guard = Callable[[Object, Client, Call], Awaitable[None]]
-"""Raises an `ApiError` if an object must not be deleted."""
+DeleteGuard = Callable[[Object, Client, Call], Awaitable[None]]
+"""Raises an `ApiError` if the object must not be deleted. The client is the instance's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     resource: Resource
     message: type[Message[Any]]
-    plural: str
-    """As methods have it in their names: Deployments."""
+    """The message that `view` returns."""
     view: View
-    is_placed: bool = False
-    """Whether the view tells where an object was placed."""
+    shows_target_clusters: bool = False
+    """Whether the view shows target clusters. If not, bindings are not read."""
     sort_keys: Mapping[SortBy, Callable[[Object], Any]] = field(default_factory=dict)
-    """Beside name, namespace and age, which all have."""
+    """Sort keys in addition to name, namespace and age, which every kind has."""
     filters: tuple[Filter, ...] = ()
-    """Beside the name, which all have."""
-    actions: Mapping[str, Action] = field(default_factory=dict)
-    """By the word that methods have for it: Pause."""
-    guard_delete: Guard | None = None
-
-    @property
-    def singular(self) -> str:
-        """As methods have it in their names: Deployment."""
-        return self.message.desc().name
+    """Filters in addition to the name, which every kind has."""
+    guard_delete: DeleteGuard | None = None

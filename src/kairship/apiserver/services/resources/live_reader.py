@@ -1,14 +1,14 @@
-"""Reading straight from an instance, page by page, keeping no more than the page that is asked for.
+"""Reads objects from the instance itself, page by page, and keeps no more than the page of the request.
 
-An API server neither sorts nor searches by part of a name, so everything is gone through for every list. That is what
-the index is for; this is what there is when it cannot answer, and bounded all the same.
+An API server neither sorts nor searches by part of a name, so every list reads everything. The index exists to avoid
+that; this reader answers when the index cannot, and its memory is bounded all the same.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from kairship.apiserver.services.reach import InMember, Reach
+from kairship.apiserver.services.instance_clients import InstanceClients, MemberResource
 from kairship.apiserver.services.resources.reader import (
     MOST,
     Binding,
@@ -27,12 +27,12 @@ _ONE_BY_ONE = 25
 
 
 class LiveReader:
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, clients: InstanceClients) -> None:
+        self._clients = clients
 
     async def get(self, instance: str, resource: Resource, name: str, *, namespace: str | None, call: Call) -> Object:
         call.note_age(0.0)
-        return await self._reach.instance(instance).get(resource, name, namespace=namespace, timeout=patience(call))
+        return await self._clients.instance(instance).get(resource, name, namespace=namespace, timeout=patience(call))
 
     async def query(self, query: Query, call: Call) -> Found:
         call.note_age(0.0)
@@ -49,11 +49,11 @@ class LiveReader:
         return Found(query.window.cut(kept), total)
 
     async def _pages(self, query: Query) -> AsyncGenerator[list[Object]]:
-        """Of the namespaces that the caller may see, and no others: what is not read cannot be told."""
-        resource = InMember.at(query.cluster, query.resource) if query.cluster else query.resource
-        namespaces = query.visible.to_list(query.namespace) if query.resource.namespaced else [None]
+        """The pages of the namespaces that the caller may see, and of no others."""
+        resource = MemberResource.at(query.cluster, query.resource) if query.cluster else query.resource
+        namespaces = query.visible.namespaces_to_list(query.namespace) if query.resource.namespaced else [None]
         for namespace in namespaces:
-            pages = self._reach.instance(query.instance).pages(
+            pages = self._clients.instance(query.instance).pages(
                 resource,
                 namespace=namespace,
                 label_selector=query.label_selector,
@@ -68,29 +68,28 @@ class LiveReader:
         self, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call
     ) -> Mapping[str, Binding]:
         timeout = patience(call)
-        client = self._reach.instance(instance)
+        client = self._clients.instance(instance)
         if len(objects) <= _ONE_BY_ONE:
             found = await asyncio.gather(*(_binding(client, obj, timeout) for obj in objects))
             bindings = [binding for binding in found if binding is not None]
         else:
-            page = await client.list(kinds.RESOURCE_BINDINGS, namespace=namespace, as_type=Binding, timeout=timeout)
+            page = await client.typed(Binding).list(kinds.RESOURCE_BINDINGS, namespace=namespace, timeout=timeout)
             bindings = page.items
         return {binding.spec.resource.uid: binding for binding in bindings}
 
     async def providers(self, instance: str, call: Call) -> Mapping[str, str]:
-        page = await self._reach.instance(instance).list(kinds.CLUSTERS, as_type=Member, timeout=patience(call))
+        page = await self._clients.instance(instance).typed(Member).list(kinds.CLUSTERS, timeout=patience(call))
         return {cluster.metadata.name: cluster.spec.provider for cluster in page.items}
 
 
 async def _binding(client: Client, obj: Object, timeout: float) -> Binding | None:
-    """By the name that Karmada gives it. Whether it is this object's, and not a namesake's, its uid tells."""
+    """The binding with the name that Karmada gives it. The uid in it tells whether it belongs to this very object."""
     metadata = obj["metadata"]
     try:
-        return await client.get(
+        return await client.typed(Binding).get(
             kinds.RESOURCE_BINDINGS,
             binding_name(metadata["name"], obj["kind"]),
             namespace=metadata["namespace"],
-            as_type=Binding,
             timeout=timeout,
         )
     except NotFound:

@@ -1,4 +1,7 @@
-"""Where services read objects from: the index (`index_reader`), or the instance itself (`live_reader`)."""
+"""The interface by which services read objects and note writes.
+
+`index_reader` reads from the index, `live_reader` from the instance itself.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,22 +20,22 @@ from kairship.rpc.sight import Visible
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A page of a list."""
+    """The query for one page of a list."""
 
     instance: str
     resource: Resource
     visible: Visible
-    """What the caller may see: nothing else is in the page, nor counted."""
+    """What the caller may see. Nothing else is on the page, or counted."""
     window: Window
     key: Callable[[Object], Any]
-    """What it is sorted by. Total: no two objects have the same."""
+    """The sort key. It is total: no two objects have the same key."""
     sort: Sort | None = None
-    """The same order as the index names it; None for one that only `key` knows."""
+    """The same order as the index names it; None for an order that the index does not have."""
     descending: bool = False
     namespace: str | None = None
-    """None for all."""
+    """None for all namespaces."""
     cluster: str = ""
-    """The member cluster to look in; empty for the instance itself."""
+    """The member cluster to read; empty for the instance itself."""
     name_contains: str = ""
     label_selector: str | None = None
     field_selector: str | None = None
@@ -43,7 +46,7 @@ class Query:
 class Found:
     items: Sequence[Object]
     total: int
-    """How many there are on all pages."""
+    """The number of objects on all pages."""
 
 
 class _Owner(msgspec.Struct, frozen=True):
@@ -79,14 +82,14 @@ class _BindingMetadata(msgspec.Struct, frozen=True):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """The part of a ResourceBinding that tells where its object went."""
+    """The part of a ResourceBinding that says to which clusters its object was propagated."""
 
     metadata: _BindingMetadata
     spec: _BindingSpec = _BindingSpec()
     status: _BindingStatus = _BindingStatus()
 
     def clusters(self) -> dict[str, bool]:
-        """The clusters that it was placed in, and whether it is there as it should be."""
+        """The clusters that the object was scheduled to, and whether it was applied there."""
         found = {target.name: False for target in self.spec.clusters or ()}
         return found | {each.cluster_name: each.applied for each in self.status.aggregated_status or ()}
 
@@ -100,18 +103,18 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """The part of a Cluster of Karmada that tells who runs it."""
+    """The part of a Karmada Cluster that says which provider runs it."""
 
     metadata: _Named
     spec: _ClusterSpec = _ClusterSpec()
 
 
 MOST = 5000
-"""So many objects a list can return at once, or reach by its pages."""
+"""The number of objects that a list can return at once, or reach by its pages."""
 
 
 def refuse_too_many(query: Query, total: int) -> None:
-    """Raises `ResourceExhausted` if a list wants more than there may be."""
+    """Raises `ResourceExhausted` if a list would return, or reach by its pages, more than `MOST` objects."""
     if total > MOST and (query.window.end or MOST) >= MOST:
         raise ResourceExhausted(
             f"there are more than {MOST} {query.resource.plural}: ask for smaller pages, for one "
@@ -120,7 +123,7 @@ def refuse_too_many(query: Query, total: int) -> None:
 
 
 def fits(obj: Object, query: Query) -> bool:
-    # Items of a list come without the two.
+    # The items of a list come without apiVersion and kind.
     obj.setdefault("apiVersion", query.resource.api_version)
     obj.setdefault("kind", query.resource.kind)
     if query.resource.namespaced and not query.visible.includes(obj["metadata"]["namespace"]):
@@ -134,7 +137,7 @@ def binding_name(name: str, kind: str) -> str:
 
 
 class Reader(Protocol):
-    """Each read notes in the call how old it may be."""
+    """Each read notes in the call how old its answer may be."""
 
     async def get(self, instance: str, resource: Resource, name: str, *, namespace: str | None, call: Call) -> Object:
         """Raises `kube.NotFound`."""
@@ -149,16 +152,16 @@ class Reader(Protocol):
         ...
 
     async def providers(self, instance: str, call: Call) -> Mapping[str, str]:
-        """Who runs the member clusters, by their names."""
+        """The providers of the member clusters, by the clusters' names."""
         ...
 
 
 class Writes(Protocol):
-    """Told of every write before the writer is answered: its next read has to show it."""
+    """Is told of every write before the writer gets its reply, so that the writer's next read shows the write."""
 
     async def written(self, instance: str, resource: Resource, obj: Object, call: Call) -> None: ...
 
     async def deleted(self, instance: str, resource: Resource, uid: str, call: Call) -> None: ...
 
     async def several(self, instance: str, resources: Sequence[Resource], call: Call) -> None:
-        """Of these kinds, objects that nobody counts: for a while the caller reads them from the instance."""
+        """The caller wrote any number of objects of these kinds, and reads them from the instance for a while."""

@@ -1,7 +1,8 @@
-"""The Search service: words over everything that the index has and the caller may see, and what changes of it.
+"""The Search service: full-text search over the objects in the index that the caller may see, and a watch on them.
 
-It is answered by the entrance itself, which reads the index directly: a process in between would only pass it on.
-Rights are part of the question to the index, so what is not in sight is neither found nor counted.
+The entrance answers it itself and reads the index directly: a process in between would only pass it on. The caller's
+rights are part of the query to the index, so what is not in sight is neither found nor counted. `query` is a search,
+`watch` a watch, and `searchable_clusters` says which part of each cluster is in sight.
 """
 
 from kairship.apiserver.services.search.service import SearchService

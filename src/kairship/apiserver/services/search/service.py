@@ -3,53 +3,53 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from kairship.apiserver.services.search.finding import find
-from kairship.apiserver.services.search.following import Following
-from kairship.apiserver.services.search.places import Place, places
+from kairship.apiserver.services.search.query import search
+from kairship.apiserver.services.search.searchable_clusters import SearchableCluster, searchable_clusters
+from kairship.apiserver.services.search.watch import ObjectWatch
 from kairship.gen.kairship.kpanda.v1alpha1.search_pb import (
     SearchObjectsRequest,
     SearchObjectsResponse,
     WatchObjectsRequest,
     WatchObjectsResponse,
 )
-from kairship.index.opening import IndexAccess, Opened
+from kairship.index.index_access import IndexAccess, OpenIndex
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import Unavailable
-from kairship.rpc.own_kinds import OwnKinds
+from kairship.rpc.resource_cache import ResourceCaches
 
 
 class SearchService:
     """kairship.kpanda.v1alpha1.Search."""
 
-    def __init__(self, own: OwnKinds, index: IndexAccess) -> None:
-        self._own = own
+    def __init__(self, caches: ResourceCaches, index: IndexAccess) -> None:
+        self._caches = caches
         self._index = index
 
     async def search_objects(self, request: SearchObjectsRequest, call: Call) -> SearchObjectsResponse:
         opened = self._opened()
-        there = places(
-            await self._own.clusters.all(call),
-            await self._own.memberships.all(call),
+        clusters = searchable_clusters(
+            await self._caches.clusters.all(call),
+            await self._caches.memberships.all(call),
             of_instances=request.instance,
             of_clusters=request.cluster,
         )
-        return await find(opened, request, call, there)
+        return await search(opened, request, call, clusters)
 
     async def watch_objects(self, request: WatchObjectsRequest, call: Call) -> AsyncIterator[WatchObjectsResponse]:
-        def there() -> dict[str, Place]:
-            return places(
-                self._own.clusters.reflector.store,
-                self._own.memberships.reflector.store,
+        def clusters() -> dict[str, SearchableCluster]:
+            return searchable_clusters(
+                self._caches.clusters.reflector.store,
+                self._caches.memberships.reflector.store,
                 of_instances=request.instance,
                 of_clusters=request.cluster,
             )
 
-        following = Following(self._opened().current.index, request, call, there)
-        async with aclosing(following.events()) as events:
+        watch = ObjectWatch(self._opened().current.index, request, call, clusters)
+        async with aclosing(watch.events()) as events:
             async for event in events:
                 yield event
 
-    def _opened(self) -> Opened:
+    def _opened(self) -> OpenIndex:
         if self._index.opened is None:
-            raise Unavailable("nothing is collected for searching yet; the logs of kpanda say why", retry_after=5.0)
+            raise Unavailable("there is no index to search yet; the logs of kpanda say why", retry_after=5.0)
         return self._index.opened

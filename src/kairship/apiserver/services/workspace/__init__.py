@@ -1,4 +1,7 @@
-"""The Workspace service: which workspaces of global management hold which instances and namespaces."""
+"""The Workspace service: the assignment of instances and their namespaces to the workspaces of global management.
+
+`service` has the methods; `global_management` makes the calls to global management, where workspaces are kept.
+"""
 
 from kairship.apiserver.services.workspace.service import WorkspaceService
 

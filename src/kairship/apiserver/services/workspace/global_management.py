@@ -1,4 +1,4 @@
-"""What is asked of global management about workspaces, through its published API and for the person who asks here."""
+"""Calls to the published workspace API of global management, made in the name of the caller."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -17,64 +17,66 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
 )
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import NotFound, Unavailable
-from kairship.rpc.registry import Owner
+from kairship.rpc.service_registry import Backend
 from kairship.wire import methods
 
 _SERVICE = "/kairship.ghippo.v1alpha1.Workspaces/"
 _ALL = -1
-_AT_ONCE = 8
+_MAX_CONCURRENT = 8
 
-Held = tuple[str, str]
-"""An instance and a namespace of it, which is empty for the whole instance."""
+ResourceKey = tuple[str, str]
+"""An instance and one of its namespaces, which is empty for the whole instance."""
 
 M = TypeVar("M", bound=Message[Any])
 
 
-class Holding(msgspec.Struct, frozen=True):
+class Assignment(msgspec.Struct, frozen=True):
+    """The assignment of an instance or a namespace to a workspace."""
+
     id: str
     workspace: Workspace
 
 
 class GlobalManagement:
-    def __init__(self, owner: Owner | None) -> None:
-        """None if this plane has none."""
-        self._owner = owner
+    def __init__(self, backend: Backend | None) -> None:
+        """`backend` is None if this plane runs without global management."""
+        self._backend = backend
 
     async def workspaces(self, call: Call, *, search: str = "") -> list[Workspace]:
-        """Those that the caller can see."""
+        """Returns the workspaces that the caller can see."""
         request = ListWorkspacesRequest(page_size=_ALL, search=search)
-        return (await self._ask("ListWorkspaces", request, ListWorkspacesResponse, call)).items
+        return (await self._call("ListWorkspaces", request, ListWorkspacesResponse, call)).items
 
-    async def holdings(self, call: Call) -> dict[Held, Holding]:
-        """What is held by workspaces that the caller can see. The same thing is held by one only."""
-        found: dict[Held, Holding] = {}
-        room = asyncio.Semaphore(_AT_ONCE)
+    async def assignments(self, call: Call) -> dict[ResourceKey, Assignment]:
+        """Returns the assignments to workspaces that the caller can see. A resource has at most one."""
+        found: dict[ResourceKey, Assignment] = {}
+        limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
-        async def look(workspace: Workspace) -> None:
+        async def read(workspace: Workspace) -> None:
             request = ListWorkspaceResourcesRequest(workspace=workspace.id)
-            async with room:
+            async with limit:
                 try:
-                    reply = await self._ask("ListWorkspaceResources", request, ListWorkspaceResourcesResponse, call)
-                except NotFound:  # it went away in between
+                    reply = await self._call("ListWorkspaceResources", request, ListWorkspaceResourcesResponse, call)
+                except NotFound:  # it has been deleted meanwhile
                     return
-            found.update({(each.instance, each.namespace): Holding(each.id, workspace) for each in reply.items})
+            found.update({(each.instance, each.namespace): Assignment(each.id, workspace) for each in reply.items})
 
-        await asyncio.gather(*(look(workspace) for workspace in await self.workspaces(call)))
+        await asyncio.gather(*(read(workspace) for workspace in await self.workspaces(call)))
         return found
 
-    async def hold(self, workspace: str, held: Held, call: Call) -> None:
-        instance, namespace = held
+    async def assign(self, workspace: str, resource: ResourceKey, call: Call) -> None:
+        instance, namespace = resource
         request = AddWorkspaceResourceRequest(workspace=workspace, instance=instance, namespace=namespace)
-        await self._ask("AddWorkspaceResource", request, Message, call)
+        await self._call("AddWorkspaceResource", request, Message, call)
 
-    async def let_go(self, holding: Holding, call: Call) -> None:
-        request = RemoveWorkspaceResourceRequest(workspace=holding.workspace.id, id=holding.id)
-        await self._ask("RemoveWorkspaceResource", request, Message, call)
+    async def unassign(self, assignment: Assignment, call: Call) -> None:
+        request = RemoveWorkspaceResourceRequest(workspace=assignment.workspace.id, id=assignment.id)
+        await self._call("RemoveWorkspaceResource", request, Message, call)
 
-    async def _ask(self, name: str, request: Message[Any], reply: type[M], call: Call) -> M:
-        if self._owner is None:
-            raise Unavailable("this plane runs without global management, so there are no workspaces")
-        found = await self._owner.unary(methods()[_SERVICE + name], request, call)
+    async def _call(self, name: str, request: Message[Any], reply: type[M], call: Call) -> M:
+        if self._backend is None:
+            raise Unavailable("this plane runs without global management, so it has no workspaces")
+        found = await self._backend.unary(methods()[_SERVICE + name], request, call)
         if not isinstance(found, reply):
             raise TypeError(f"{name} was answered with a {type(found).__name__}")
         return found

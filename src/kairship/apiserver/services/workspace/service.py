@@ -1,12 +1,12 @@
-"""The service of the protos: workspaces, what they hold, and what none of them holds yet."""
+"""The methods of the Workspace service: listing workspaces and assignments, and changing assignments."""
 
 import asyncio
 import itertools
 from collections.abc import Iterable
 
-from kairship.apiserver.authorisation import no_instance
-from kairship.apiserver.services.reach import Reach
-from kairship.apiserver.services.workspace.global_management import GlobalManagement, Held, Holding
+from kairship.apiserver.auth.authorisation import no_instance
+from kairship.apiserver.services.instance_clients import InstanceClients
+from kairship.apiserver.services.workspace.global_management import Assignment, GlobalManagement, ResourceKey
 from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import Workspace
 from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.gen.kairship.workspace.v1alpha1.workspace_pb import (
@@ -30,21 +30,21 @@ from kairship.reconcile import MetadataOnly
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound
 from kairship.rpc.listing import Order, page_of
-from kairship.rpc.own_kinds import OwnKinds
+from kairship.rpc.resource_cache import ResourceCaches
 
 _WORKSPACES: Order[Workspace] = Order(name=lambda found: found.name, created=lambda found: found.created_at)
 _INSTANCES: Order[str] = Order(name=lambda name: name, created=lambda name: name)
-_NAMESPACES: Order[Held] = Order(
-    name=lambda held: (held[1], held[0]), created=lambda held: held, keys={SortBy.namespace: lambda held: held[1]}
+_NAMESPACES: Order[ResourceKey] = Order(
+    name=lambda key: (key[1], key[0]), created=lambda key: key, keys={SortBy.namespace: lambda key: key[1]}
 )
 
 
 class WorkspaceService:
     """kairship.v1alpha1.Workspace."""
 
-    def __init__(self, own: OwnKinds, reach: Reach, management: GlobalManagement) -> None:
-        self._own = own
-        self._reach = reach
+    def __init__(self, caches: ResourceCaches, clients: InstanceClients, management: GlobalManagement) -> None:
+        self._caches = caches
+        self._clients = clients
         self._management = management
 
     async def list_workspaces(self, request: ListWorkspacesRequest, call: Call) -> ListWorkspacesResponse:
@@ -55,9 +55,11 @@ class WorkspaceService:
     async def list_instances(self, request: ListInstancesRequest, call: Call) -> ListInstancesResponse:
         seen = [name for name in await self._instances(call) if request.instance in name]
         items, pagination = page_of(seen, _INSTANCES, request)
-        holdings = await self._management.holdings(call) if items else {}
+        assignments = await self._management.assignments(call) if items else {}
         return ListInstancesResponse(
-            items=[WorkspaceInstance(instance=name, workspace=_holder((name, ""), holdings)) for name in items],
+            items=[
+                WorkspaceInstance(instance=name, workspace=_workspace_of((name, ""), assignments)) for name in items
+            ],
             pagination=pagination,
         )
 
@@ -70,60 +72,61 @@ class WorkspaceService:
                 raise no_instance(request.instance)
             instances = [request.instance]
         lists = await asyncio.gather(*(self._namespaces(instance, call) for instance in instances))
-        found = [held for held in itertools.chain(*lists) if request.namespace in held[1]]
+        found = [key for key in itertools.chain(*lists) if request.namespace in key[1]]
         items, pagination = page_of(found, _NAMESPACES, request)
-        holdings = await self._management.holdings(call) if items else {}
+        assignments = await self._management.assignments(call) if items else {}
         return ListNamespaceInstancesResponse(
             items=[
-                NamespaceInstance(instance=held[0], namespace=held[1], workspace=_holder(held, holdings))
-                for held in items
+                NamespaceInstance(instance=key[0], namespace=key[1], workspace=_workspace_of(key, assignments))
+                for key in items
             ],
             pagination=pagination,
         )
 
     async def bind_instances(self, request: BindInstancesRequest, call: Call) -> BindInstancesResponse:
-        await self._own.instances.require(request.instance, call)
-        workspace = await self._move((request.instance, ""), request.workspace, request.action, call)
+        await self._caches.instances.require(request.instance, call)
+        workspace = await self._assign((request.instance, ""), request.workspace, request.action, call)
         return BindInstancesResponse(instance=request.instance, workspace=workspace, action=request.action)
 
     async def bind_namespace_instances(
         self, request: BindNamespaceInstancesRequest, call: Call
     ) -> BindNamespaceInstancesResponse:
-        await self._own.instances.require(request.instance, call)
-        held = (request.instance, request.namespace)
-        if request.action is Action.BIND and held not in await self._namespaces(request.instance, call, strict=True):
+        await self._caches.instances.require(request.instance, call)
+        key = (request.instance, request.namespace)
+        if request.action is Action.BIND and key not in await self._namespaces(request.instance, call, strict=True):
             raise NotFound(f"instance {request.instance} has no namespace {request.namespace}; create it first")
-        workspace = await self._move(held, request.workspace, request.action, call)
+        workspace = await self._assign(key, request.workspace, request.action, call)
         return BindNamespaceInstancesResponse(
             instance=request.instance, namespace=request.namespace, workspace=workspace, action=request.action
         )
 
-    async def _move(self, held: Held, named: WorkspaceInfo | None, action: Action, call: Call) -> WorkspaceInfo:
-        """Twice is as good as once."""
-        holding = (await self._management.holdings(call)).get(held)
+    async def _assign(self, key: ResourceKey, named: WorkspaceInfo | None, action: Action, call: Call) -> WorkspaceInfo:
+        """Binds or unbinds. Binding is idempotent."""
+        assignment = (await self._management.assignments(call)).get(key)
         if action is Action.UNBIND:
-            if holding is None or (named is not None and not _is_named(holding.workspace, named)):
-                raise FailedPrecondition("the workspace does not hold it; list where it is first")
-            await self._management.let_go(holding, call)
-            return _info(holding.workspace)
+            if assignment is None or (named is not None and not _is_named(assignment.workspace, named)):
+                raise FailedPrecondition("the workspace does not hold it: list first which workspace does")
+            await self._management.unassign(assignment, call)
+            return _info(assignment.workspace)
         workspace = _pick(await self._management.workspaces(call), named)
-        if holding is None or holding.workspace.id != workspace.id:
-            await self._management.hold(workspace.id, held, call)
+        if assignment is None or assignment.workspace.id != workspace.id:
+            await self._management.assign(workspace.id, key, call)
         return _info(workspace)
 
     async def _instances(self, call: Call) -> list[str]:
-        reach = call.sight.reach
+        reach = call.sight.coverage
         return [
-            seen.metadata.name for seen in await self._own.instances.all(call) if reach.includes(seen.metadata.name)
+            seen.metadata.name for seen in await self._caches.instances.all(call) if reach.includes(seen.metadata.name)
         ]
 
-    async def _namespaces(self, instance: str, call: Call, *, strict: bool = False) -> list[Held]:
-        """One instance that does not answer does not keep the others from being listed, unless it is the only one
-        that is asked about."""
+    async def _namespaces(self, instance: str, call: Call, *, strict: bool = False) -> list[ResourceKey]:
+        """Lists the visible namespaces. An instance that does not answer has none, with a warning; `strict` raises."""
         visible = call.sight.within(instance)
         try:
-            page = await self._reach.instance(instance).list(
-                kinds.NAMESPACES, as_type=MetadataOnly, timeout=patience(call)
+            page = (
+                await self._clients.instance(instance)
+                .typed(MetadataOnly)
+                .list(kinds.NAMESPACES, timeout=patience(call))
             )
         except (KubeError, ApiError):
             if strict:
@@ -137,9 +140,9 @@ def _info(workspace: Workspace) -> WorkspaceInfo:
     return WorkspaceInfo(workspace=workspace.name, workspace_id=int(workspace.id))
 
 
-def _holder(held: Held, holdings: dict[Held, Holding]) -> WorkspaceInfo | None:
-    holding = holdings.get(held)
-    return _info(holding.workspace) if holding else None
+def _workspace_of(key: ResourceKey, assignments: dict[ResourceKey, Assignment]) -> WorkspaceInfo | None:
+    assignment = assignments.get(key)
+    return _info(assignment.workspace) if assignment else None
 
 
 def _is_named(workspace: Workspace, named: WorkspaceInfo) -> bool:
@@ -148,7 +151,7 @@ def _is_named(workspace: Workspace, named: WorkspaceInfo) -> bool:
 
 def _pick(workspaces: Iterable[Workspace], named: WorkspaceInfo | None) -> Workspace:
     if named is None or not (named.workspace_id or named.workspace):
-        raise InvalidArgument(violations=[("workspace", "name the workspace that shall hold it, or give its id")])
+        raise InvalidArgument(violations=[("workspace", "give the name or the id of the workspace")])
     for workspace in workspaces:
         if _is_named(workspace, named):
             return workspace

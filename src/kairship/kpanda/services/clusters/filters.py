@@ -1,4 +1,4 @@
-"""Which clusters a list is asked for, and in which order. They are filtered and sorted as messages."""
+"""Filters and sorts clusters by a list request. They are filtered and sorted as messages."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -10,7 +10,7 @@ from kairship.kpanda.services.clusters.view import provider_of
 from kairship.rpc.listing import Order
 from kairship.rpc.selectors import label_selector
 
-Holds = Callable[[Cluster], bool]
+Predicate = Callable[[Cluster], bool]
 
 
 def metadata_of(cluster: Cluster) -> ObjectMeta:
@@ -33,12 +33,12 @@ ORDER: Order[Cluster] = Order(
 
 
 def select(clusters: Iterable[Cluster], request: ListClustersRequest) -> list[Cluster]:
-    """Those that the request asks for. Raises `InvalidArgument` for a filter that is none."""
+    """The clusters that match a request. Raises `InvalidArgument` for a filter that is not valid."""
     filters = list(_filters(request))
     return [cluster for cluster in clusters if all(holds(cluster) for holds in filters)]
 
 
-def _filters(request: ListClustersRequest) -> Iterator[Holds]:
+def _filters(request: ListClustersRequest) -> Iterator[Predicate]:
     if not request.include_virtual:
         yield lambda cluster: not status_of(cluster).virtual
     if search := request.search.lower():
@@ -54,7 +54,7 @@ def _filters(request: ListClustersRequest) -> Iterator[Holds]:
     if role := request.role:
         yield lambda cluster: role in spec_of(cluster).roles
     if version := request.kubernetes_version:
-        # v1.3 is not the beginning of v1.34.
+        # The dot keeps v1.3 from matching v1.34.
         yield lambda cluster: f"{status_of(cluster).kubernetes_version}.".startswith(f"{version}.")
     if instance := request.instance:
         yield lambda cluster: status_of(cluster).instance == instance

@@ -1,10 +1,10 @@
-"""The service `Clusters`, put together of its parts."""
+"""The service `Clusters`, composed of its mixins."""
 
-from kairship.kpanda.services.clusters.changing import Changing
-from kairship.kpanda.services.clusters.kubeconfig import Kubeconfigs
-from kairship.kpanda.services.clusters.reading import Reading
-from kairship.kpanda.services.clusters.registering import Registering
+from kairship.kpanda.services.clusters.cluster_registration import ClusterRegistration
+from kairship.kpanda.services.clusters.kubeconfig import ClusterKubeconfigs
+from kairship.kpanda.services.clusters.reads import ClusterReads
+from kairship.kpanda.services.clusters.updates import ClusterUpdates
 
 
-class ClustersService(Reading, Registering, Changing, Kubeconfigs):
+class ClustersService(ClusterReads, ClusterRegistration, ClusterUpdates, ClusterKubeconfigs):
     """Implements kairship.kpanda.v1alpha1.Clusters."""

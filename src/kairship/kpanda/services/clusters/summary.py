@@ -1,4 +1,4 @@
-"""Clusters, counted and added up. Pure functions."""
+"""Counts clusters and adds up their resources. Pure functions."""
 
 import datetime as dt
 from collections import Counter
@@ -10,15 +10,15 @@ from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import Cluster, NodeCount,
 from kairship.gen.kairship.kpanda.v1alpha1.registry_pb import GetClusterSummaryResponse
 from kairship.kpanda.services.clusters.filters import spec_of, status_of
 from kairship.kpanda.services.clusters.view import provider_of
-from kairship.kpanda.verification import ENDS_SOON
+from kairship.kpanda.verification import EXPIRES_SOON
 from kairship.kube.quantities import add_up, as_quantities
 
 
 def summary_of(clusters: Iterable[Cluster], *, now: dt.datetime) -> GetClusterSummaryResponse:
-    """Of real clusters: virtual ones are not counted."""
+    """The summary of clusters. Virtual clusters are not counted."""
     found = [cluster for cluster in clusters if not status_of(cluster).virtual]
     statuses = [status_of(cluster) for cluster in found]
-    ends_soon = (now + ENDS_SOON).timestamp()
+    ends_soon = (now + EXPIRES_SOON).timestamp()
     nodes = [status.nodes for status in statuses if status.nodes is not None]
     return GetClusterSummaryResponse(
         total=len(found),

@@ -1,4 +1,4 @@
-"""Clusters as callers see them. Pure functions. The Secret that a cluster names is not among what is shown."""
+"""Makes `Cluster` messages of clusters. Pure functions. The name of a cluster's Secret is not shown."""
 
 from collections.abc import Iterable
 
@@ -13,8 +13,8 @@ from kairship.gen.kairship.kpanda.v1alpha1.cluster_pb import (
 )
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.resources import cluster as own
-from kairship.rpc.own_kinds import SeenCluster
-from kairship.rpc.views import conditions_view, metadata_view, seconds
+from kairship.rpc.resource_cache import SeenCluster
+from kairship.rpc.views import conditions_view, metadata_view, unix_seconds
 
 
 def cluster_view(seen: SeenCluster, *, instance: str) -> Cluster:
@@ -54,7 +54,7 @@ def cluster_view(seen: SeenCluster, *, instance: str) -> Cluster:
 
 
 def provider_of(cluster: Cluster) -> str:
-    """Decided or guessed."""
+    """The provider that a user has set, or the observed one."""
     spec, status = cluster.spec or ClusterSpec(), cluster.status or ClusterStatus()
     return spec.provider or status.provider
 
@@ -79,4 +79,6 @@ def _resources(resources: own.ClusterResources) -> Resources:
 
 
 def _credential(credential: own.ClusterCredentials) -> CredentialStatus:
-    return CredentialStatus(verified_at=seconds(credential.verified_at), expires_at=seconds(credential.expires_at))
+    return CredentialStatus(
+        verified_at=unix_seconds(credential.verified_at), expires_at=unix_seconds(credential.expires_at)
+    )

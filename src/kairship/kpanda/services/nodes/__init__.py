@@ -1,6 +1,9 @@
-"""Nodes of clusters: read in the index, changed in the cluster."""
+"""The service `Nodes`: nodes of clusters, read from the index and changed in the cluster.
 
-from kairship.kpanda.services.nodes.reading import NodeReader
+`service` implements the service, `reader` reads nodes, `view` makes messages of them.
+"""
+
+from kairship.kpanda.services.nodes.reader import NodeReader
 from kairship.kpanda.services.nodes.service import NodesService
 
 __all__ = ["NodeReader", "NodesService"]

@@ -1,7 +1,8 @@
 """The service `Nodes`.
 
-Nodes are read in the index (`reading`) and changed in the cluster itself. Labels are changed one by one, and taints by
-their key and effect on the list as it is at the very moment: what a kubelet or a controller writes meanwhile stays.
+Nodes are read from the index (`reader`) and changed in the cluster itself. Labels are changed one by one. Taints are
+changed by their key and effect, in the list that the cluster has at this moment, so that what a kubelet or a controller
+writes meanwhile is kept.
 """
 
 from collections.abc import Iterator
@@ -22,11 +23,11 @@ from kairship.gen.kairship.types.v1alpha1.list_pb import SortBy
 from kairship.gen.kairship.types.v1alpha1.metadata_pb import ObjectMeta
 from kairship.instances.pool import Pool
 from kairship.kpanda.credentials.secrets import FIELD_MANAGER
-from kairship.kpanda.services.clusters.wishes import label_changes, taint_fields
-from kairship.kpanda.services.nodes.reading import Holds, NodeReader
-from kairship.kpanda.services.reach import client_of
+from kairship.kpanda.services.cluster_client import client_of
+from kairship.kpanda.services.clusters.spec_fields import label_changes, taint_fields
+from kairship.kpanda.services.nodes.reader import NodeReader, Predicate
 from kairship.kpanda.services.visibility import Visibility
-from kairship.kube import Conflict, NotFound, kinds
+from kairship.kube import NotFound, kinds, retry_on_conflict
 from kairship.rpc import errors
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.listing import Order, page_of
@@ -56,7 +57,7 @@ class NodesService:
 
     async def list_nodes(self, request: ListNodesRequest, call: Call) -> ListNodesResponse:
         cluster = await self._visibility.require(request.cluster, call)
-        label_selector(request.label_selector)  # a mistake in it is told as one
+        label_selector(request.label_selector)  # refuses a selector that is not valid
         filters = list(_filters(request))
         found = await self._reader.all(
             cluster, request.label_selector, lambda node: all(holds(node) for holds in filters), call
@@ -76,21 +77,22 @@ class NodesService:
         named = {(taint["key"], taint["effect"]) for taint in wanted}
         gone = {(taint.key, taint.effect.name) for taint in request.remove}
         if both := sorted(named & gone):
-            raise errors.InvalidArgument(violations=[("remove", f"{both[0][0]} is to be set as well")])
+            raise errors.InvalidArgument(violations=[("remove", f"{both[0][0]} is to be set as well: choose one")])
         cluster = await self._visibility.require(request.cluster, call)
-        for _ in range(_ATTEMPTS):
-            node = await self._reader.now(cluster, request.name, call)
+
+        async def write() -> Node:
+            node = await self._reader.read_latest(cluster, request.name, call)
             there: list[dict[str, Any]] = (node.get("spec") or {}).get("taints") or []
             kept = [each for each in there if (each.get("key"), each.get("effect")) not in named | gone]
             patch = {
                 "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
                 "spec": {"taints": [*kept, *wanted] or None},
             }
-            try:
-                return await self._patch(request.cluster, request.name, patch, call)
-            except Conflict:  # kubelets write the status of their nodes all the time
-                continue
-        raise errors.Aborted(f"node {request.name} is being changed by others at the same time; try again")
+            return await self._patch(request.cluster, request.name, patch, call)
+
+        # Kubelets write the status of their nodes all the time.
+        exhausted = errors.Aborted(f"node {request.name} is being changed by others at the same time; try again")
+        return await retry_on_conflict(write, attempts=_ATTEMPTS, exhausted=exhausted)
 
     async def cordon_node(self, request: CordonNodeRequest, call: Call) -> Node:
         return await self._patch(request.cluster, request.name, {"spec": {"unschedulable": True}}, call)
@@ -101,7 +103,9 @@ class NodesService:
     async def _patch(self, cluster: str, name: str, patch: dict[str, Any], call: Call) -> Node:
         seen = await self._visibility.require(cluster, call)
         if seen.spec.virtual:
-            raise errors.FailedPrecondition(f"cluster {cluster} stands for an instance: nothing is changed through it")
+            raise errors.FailedPrecondition(
+                f"cluster {cluster} stands for an instance, and its nodes cannot be changed: change the member clusters"
+            )
         try:
             changed = await client_of(self._pool, cluster).patch(
                 kinds.NODES, name, patch, field_manager=FIELD_MANAGER, timeout=patience(call)
@@ -111,7 +115,7 @@ class NodesService:
         return await self._reader.written(seen, changed, call)
 
 
-def _filters(request: ListNodesRequest) -> Iterator[Holds]:
+def _filters(request: ListNodesRequest) -> Iterator[Predicate]:
     if search := request.search.lower():
         yield lambda node: search in _metadata(node).name.lower()
     if request.state is not NodeState.UNSPECIFIED:

@@ -1,4 +1,4 @@
-"""Nodes as callers see them. Pure functions."""
+"""Makes `Node` messages of nodes. Pure functions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,15 +9,15 @@ from kairship.gen.kairship.types.v1alpha1.metadata_pb import Condition, ObjectMe
 from kairship.gen.kairship.types.v1alpha1.taint_pb import Taint, TaintEffect
 from kairship.kube import Object
 from kairship.rpc.views import LAST_APPLIED
-from kairship.wire import Mirror
+from kairship.wire import ObjectMapper
 
-_MIRROR = Mirror()
+_MIRROR = ObjectMapper()
 _ROLE = "node-role.kubernetes.io/"
 _STATES = {"True": NodeState.READY, "False": NodeState.NOT_READY}
 
 
 def node_view(node: Object, *, cluster: str) -> Node:
-    """A node that leaves something out, or says it in a way of its own, is shown without it."""
+    """Fields that a node does not have, or has with an unexpected type, are left out."""
     spec, status = _mapping(node, "spec"), _mapping(node, "status")
     info = _mapping(status, "nodeInfo")
     metadata = _MIRROR.of(ObjectMeta, node.get("metadata"))
@@ -49,7 +49,7 @@ def state_of(node: Object) -> NodeState:
 
 
 def roles_of(labels: Mapping[str, str]) -> list[str]:
-    """From the labels that kubectl takes them from; a node without any is a worker."""
+    """The roles by the labels that kubectl uses; a node without any is a worker."""
     roles = sorted(key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE) and key != _ROLE)
     return roles or ["worker"]
 

@@ -1,0 +1,8 @@
+"""HTTP to one API server.
+
+transport  pools of connections, deadlines, and typed errors
+upgrade    connections that become WebSocket or SPDY: exec, attach, port-forward
+tls        TLS contexts from certificates in memory
+sockets    sockets that detect a peer that is gone
+addresses  the rule to which addresses a client may connect
+"""
