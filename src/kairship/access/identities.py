@@ -20,7 +20,7 @@ from kairship.gen.kairship.internal.v1.directory_pb import Token as TokenMessage
 from kairship.reconcile import Clock
 
 _REVOKED_KEPT = 900.0
-"""Seconds after which every token of an ended session has expired."""
+"""Seconds after which every token of an ended session has expired, and every look-up of a token has been answered."""
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +76,7 @@ class Identities:
         return found if found is not None and found.expires_at > self._wall() else None
 
     def is_revoked(self, identifier: str) -> bool:
-        """Whether this session is known to have ended, or this user to have been deleted or disabled."""
+        """Whether this session or token is known to have ended, or this user to have been deleted or disabled."""
         return identifier in self._revoked
 
     def apply(self, update: FollowResponse) -> None:
@@ -96,25 +96,33 @@ class Identities:
             revoked += [
                 Revocation("user", old.id) for old in before.values() if old and _lost_group(old, users[old.id])
             ]
-        self._revoked |= dict.fromkeys((*update.ended_sessions, *update.gone_users), self._clock.now() + _REVOKED_KEPT)
+        self._remember(*update.ended_sessions, *update.gone_users, *update.gone_tokens)
         for each in update.identities:
             self._revoked.pop(each.id, None)  # a disabled user was enabled again
         if update.complete:
             if self._incoming is not None:
                 revoked += _revocations_between(self._current, self._incoming)
+                self._remember(*(user for user in self._current.users if user not in self._incoming.users))
                 self._current, self._incoming = self._incoming, None
             self.revision = update.revision
             self.freshness.mark_connected()
         self._notify([*revoked, *self._expired()])
 
     def add(self, token: TokenMessage, owner: IdentityMessage) -> None:
-        """Adds a token that was looked up because the directory had not reported it yet."""
-        self._current.put([owner] if owner.id not in self._current.users else [], [token])
+        """Adds a token that was looked up because the directory had not reported it yet.
+
+        The directory may have reported its end while the answer was on its way. Then it stays unknown.
+        """
+        if not self._revoked.keys() & {token.id, owner.id}:
+            self._current.put([owner] if owner.id not in self._current.users else [], [token])
 
     def mark_disconnected(self) -> None:
         """The stream of global management's directory has broken."""
         self._incoming = None
         self.freshness.mark_disconnected()
+
+    def _remember(self, *revoked: str) -> None:
+        self._revoked |= dict.fromkeys(revoked, self._clock.now() + _REVOKED_KEPT)
 
     def _expired(self) -> list[Revocation]:
         at, now = self._wall(), self._clock.now()

@@ -74,6 +74,26 @@ def test_a_snapshot_that_breaks_off_changes_nothing(followed: Followed) -> None:
     assert followed.identities.user("ann") is not None
 
 
+def test_what_ends_while_it_is_looked_up_stays_ended(followed: Followed) -> None:
+    followed.receive("ann", "bob", reset=True)
+    token, late = (Token(id=each, hash=each.encode(), user="ann", expires_at=2_000) for each in ("t-1", "t-2"))
+    followed.receive(gone_tokens=["t-1"])
+    followed.identities.add(token, Identity(id="ann", name="ann"))
+    assert followed.identities.token(b"t-1") is None
+    followed.receive(gone_users=["ann"])
+    followed.identities.add(late, Identity(id="ann", name="ann"))
+    assert followed.identities.user("ann") is None
+    assert followed.identities.token(b"t-2") is None
+
+
+def test_a_user_deleted_while_disconnected_is_known_to_be_gone(followed: Followed) -> None:
+    followed.receive("ann", "bob", reset=True)
+    followed.identities.mark_disconnected()
+    followed.receive("bob", reset=True)
+    assert followed.identities.is_revoked("ann")
+    assert not followed.identities.is_revoked("bob")
+
+
 def test_a_token_that_expires_ends(followed: Followed) -> None:
     followed.receive("ann", tokens={"t-1": "ann"}, reset=True)
     followed.at = 2_000.0

@@ -24,8 +24,8 @@ from kairship.rpc.errors import Unauthenticated, Unavailable
 NOT_FOUND_CACHE_SECONDS = 10.0
 """How long the answer is cached that an access token does not exist."""
 _CACHE_SIZE = 20_000
-_NEW_USER_SECONDS = 1.0
-"""How long the directory may take to announce a user who was created a moment ago."""
+_NEW_USER_SECONDS = 5.0
+"""How long the directory may take to announce a user who was created a moment ago: as long as it may be silent."""
 
 _NOT_VALID = "the token is not valid; ask for a new one"
 
@@ -117,7 +117,10 @@ class TokenAuthenticator:
         return known
 
     async def _wait_for_user(self, user: str) -> Identity:
-        """Waits for the user of a genuine token whom the directory does not know: one just deleted, or just created."""
+        """Waits for the user of a genuine token whom the directory does not know: one who was just created.
+
+        Users who were deleted are known as revoked, until every token of theirs has expired.
+        """
         deadline = self._clock() + _NEW_USER_SECONDS
         while self._clock() < deadline:
             await asyncio.sleep(0.05)

@@ -71,7 +71,7 @@ class RbacWriter:
                 existing = self._cache.works.store.get(name, namespace=namespace)
                 if existing is None or not _is_settled(existing, cluster, key, content):
                     found.writes.append(partial(self._apply_work, cluster, key, content))
-                elif existing.is_applied:
+                elif existing.is_applied and existing.metadata.deletion_timestamp is None:
                     continue
                 found.pending[key.name].add(cluster)
         for each in self._cache.works.store:

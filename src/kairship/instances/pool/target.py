@@ -227,9 +227,10 @@ class Target:
         await self._drop_clients()
 
     async def _drop_clients(self) -> None:
-        dropped = (self._client, self._prober)
+        dropped = (self._prober, self._client)
         self._client = self._prober = self._in_use = None
-        # The stack closes each of them, even when this is cancelled while the first is being closed.
+        # The stack closes each of them, even when this is cancelled while the first is being closed. It begins with the
+        # last, the client that callers may have kept: closing the prober can take two seconds.
         async with AsyncExitStack() as closing:
             for client in dropped:
                 if client is not None:

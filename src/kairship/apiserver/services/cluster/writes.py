@@ -44,10 +44,7 @@ class ClusterWrites(ClusterServiceBase):
         if not labels and not taints:
             await self._join(request.name, instance, call)
             return Empty()
-        registered = await self._caches.clusters.require_latest(request.name, call)
-        changed = await self._write_registered(
-            registered, {**(registered.metadata.labels or {}), **labels}, taints, call
-        )
+        registered, changed = await self._change_registered(request.name, labels, taints, call, keep_labels=True)
         try:
             await self._join(request.name, instance, call)
         except (KubeError, ApiError):
@@ -78,9 +75,7 @@ class ClusterWrites(ClusterServiceBase):
         taints = check_taints((wanted.spec or ClusterSpec()).taints)
         member = await self._member(request.instance, request.name, call)
         if member.is_managed:
-            await self._write_registered(
-                await self._caches.clusters.require_latest(request.name, call), labels, taints, call
-            )
+            await self._change_registered(request.name, labels, taints, call)
         else:
             await self._write_karmada(member, labels, taints, call)
         return UpdateJoinedClusterResponse(
@@ -125,6 +120,20 @@ class ClusterWrites(ClusterServiceBase):
         except AlreadyExists:
             raise FailedPrecondition(f"cluster {name} has joined an instance in the meantime") from None
         await self._caches.memberships.written(name, created.metadata.resource_version, call)
+
+    async def _change_registered(
+        self, name: str, labels: dict[str, str], taints: list[Object], call: Call, *, keep_labels: bool = False
+    ) -> tuple[SeenCluster, SeenCluster]:
+        """Writes labels and taints of a registered cluster. Returns it as it was and as it is now."""
+
+        async def write() -> tuple[SeenCluster, SeenCluster]:
+            before = await self._caches.clusters.require_latest(name, call)
+            kept = before.metadata.labels or {} if keep_labels else {}
+            return before, await self._write_registered(before, {**kept, **labels}, taints, call)
+
+        # A conflict is usually due to container management, which has written the status.
+        exhausted = Aborted(f"cluster {name} is being changed by others at the same time; try again")
+        return await retry_on_conflict(write, attempts=_ATTEMPTS, exhausted=exhausted)
 
     async def _write_registered(
         self, current: SeenCluster, labels: dict[str, str], taints: list[Object], call: Call
