@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
@@ -11,7 +11,8 @@ import pytest
 from support.entrance import BASE, METHODS, Client
 from support.entrance_process import entrance_of
 from support.manifests import deployment, in_yaml, policy
-from support.waiting import eventually
+from support.not_yet import NotYet
+from support.waiting import PATIENCE, eventually
 
 from kairship import kube
 from kairship.embedded import EmbeddedPlane
@@ -21,7 +22,6 @@ from kairship.wire import write
 
 WHERE = f"{BASE}/instances/demo/namespaces/default"
 MEMBERS = ("frankfurt", "oregon")
-PATIENCE = 120.0
 
 JSON = dict[str, Any]
 
@@ -71,23 +71,20 @@ async def test_a_workload_from_its_creation_to_its_end(client: Client, members: 
     name = f"shop-{uuid.uuid4().hex[:8]}"
     await ask(client, "POST", "deployments", deployment(name, replicas=1))
     await ask(client, "POST", "propagationpolicies", policy(name, clusters=list(MEMBERS)))
-    async with asyncio.timeout(PATIENCE):
-        async with aclosing(told_of(client, name)) as events:
-            await until_ready(events, 2)
-            assert await running(members, name) == [1, 1]
+    async with aclosing(told_of(client, name)) as events:
+        await until_ready(events, 2)
+        assert await running(members, name) == [1, 1]
 
-            await ask(client, "PUT", f"deployments/{name}", deployment(name, replicas=2))
-            await until_ready(events, 4)
-            assert await running(members, name) == [2, 2]
+        await ask(client, "PUT", f"deployments/{name}", deployment(name, replicas=2))
+        await until_ready(events, 4)
+        assert await running(members, name) == [2, 2]
 
-            seen = await eventually(lambda: same_over_both(client, name), "the same Deployment over REST and gRPC")
-            assert [cluster["name"] for cluster in seen["status"]["clusters"]] == list(MEMBERS)
+        await eventually(lambda: same_over_both(client, name), "the same Deployment over REST and gRPC")
 
-            refused = await ask(client, "DELETE", f"propagationpolicies/{name}", status=400)
-            assert f"in use by Deployment default/{name}" in refused["message"]
-            await ask(client, "DELETE", f"deployments/{name}")
-            while (await anext(events))[0] != "DELETED":
-                pass
+        refused = await ask(client, "DELETE", f"propagationpolicies/{name}", status=400)
+        assert f"in use by Deployment default/{name}" in refused["message"]
+        await ask(client, "DELETE", f"deployments/{name}")
+        await until_told(events, lambda kind, _: kind == "DELETED")
     await ask(client, "GET", f"deployments/{name}", status=404)
 
     async def gone() -> bool:
@@ -105,20 +102,31 @@ async def test_a_workload_from_its_creation_to_its_end(client: Client, members: 
     await eventually(policy_gone, "the end of the policy")
 
 
-async def same_over_both(client: Client, name: str) -> JSON | None:
-    """What REST and gRPC both show, all four replicas ready.
+async def same_over_both(client: Client, name: str) -> NotYet | bool:
+    """Whether REST and gRPC both show all four replicas ready, and both target clusters.
 
-    The events come from the instance itself and the reads from the index, which hears of a change a moment later.
+    The events come from the instance itself and the reads from the index, which hears of a change a moment later, and
+    of a change of the binding (which has the target clusters) by another watch than of one of the Deployment.
     """
     over_rest = await ask(client, "GET", f"deployments/{name}")
     request = GetDeploymentRequest(instance="demo", namespace="default", name=name)
     over_grpc = await client.call(METHODS["Apps.GetDeployment"], request)
     assert isinstance(over_grpc, Deployment)
-    agreed = over_rest["status"]["readyReplicas"] == 4 and json.loads(write(over_grpc)) == over_rest
-    return over_rest if agreed else None
+    status = over_rest["status"]
+    complete = status["readyReplicas"] == 4 and [cluster["name"] for cluster in status["clusters"]] == list(MEMBERS)
+    return (complete and json.loads(write(over_grpc)) == over_rest) or NotYet((over_rest, over_grpc))
 
 
 async def until_ready(events: AsyncIterator[tuple[str, JSON]], replicas: int) -> None:
-    async for _, found in events:
-        if found["status"]["readyReplicas"] == replicas and found["status"]["state"] == "WORKLOAD_STATE_RUNNING":
-            return
+    def ready(_: str, found: JSON) -> bool:
+        status = found["status"]
+        return bool(status["readyReplicas"] == replicas and status["state"] == "WORKLOAD_STATE_RUNNING")
+
+    await until_told(events, ready)
+
+
+async def until_told(events: AsyncIterator[tuple[str, JSON]], holds: Callable[[str, JSON], bool]) -> None:
+    """Waits for an event. A watch that ends before raises `StopAsyncIteration`."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds(*await anext(events)):
+            pass

@@ -102,11 +102,13 @@ class Administration:
         await self.call("POST", "", realm)
 
     async def leave_group(self, name: str) -> None:
+        await self.sign_in()  # the token from before lasts for a minute
         [user] = await self.call("GET", f"/{self.realm}/users?username=ann")
         [group] = [each for each in await self.call("GET", f"/{self.realm}/groups") if each["name"] == name]
         await self.call("DELETE", f"/{self.realm}/users/{user['id']}/groups/{group['id']}")
 
     async def change_keys(self) -> None:
+        await self.sign_in()  # the token from before lasts for a minute
         realm = await self.call("GET", f"/{self.realm}")
         key = {
             "name": "another",

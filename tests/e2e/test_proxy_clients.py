@@ -94,7 +94,7 @@ async def test_a_leader_is_elected_and_followed_by_another(clients: Path, kubeco
         await first.until("leading")
         async with running(clients, *arguments, "second") as second:
             first.process.kill()
-            assert (await second.until("leading", timeout=30))["name"] == "second"
+            assert (await second.until("leading", timeout=PATIENCE))["name"] == "second"
 
 
 async def test_a_controller_of_controller_runtime_reconciles(
@@ -112,7 +112,7 @@ async def test_a_controller_of_controller_runtime_reconciles(
         await instance.create(kinds.CONFIGMAPS, config_map("late", "bob"), namespace=home)
         await eventually(lambda: greeted("late", "bob"), "the reconcile of a late object")
         await instance.patch(kinds.CONFIGMAPS, "late", {"data": {"name": "cid"}}, namespace=home)
-        await greeted("late", "cid")
+        await eventually(lambda: greeted("late", "cid"), "the reconcile of a changed object")
 
 
 async def test_the_cluster_cache_of_argo_cd_is_filled_and_follows(
@@ -121,7 +121,7 @@ async def test_the_cluster_cache_of_argo_cd_is_filled_and_follows(
     """The cache lists and watches every kind that Argo CD deploys."""
     await instance.create(kinds.CONFIGMAPS, config_map("old"), namespace=home)
     async with running(build("argocd"), "-kubeconfig", str(kubeconfig), "-namespace", home) as program:
-        synced = await program.until("synced", timeout=90)
+        synced = await program.until("synced", timeout=PATIENCE)
         assert synced["kinds"] > 15
         await instance.create(kinds.CONFIGMAPS, config_map("new"), namespace=home)
         await instance.delete(kinds.CONFIGMAPS, "old", namespace=home)

@@ -5,6 +5,7 @@ import difflib
 import gzip
 import itertools
 import re
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from support.kubectl import INSTANCE, proxied
 from support.manifests import deployment
 from support.not_yet import NotYet
 from support.people import People, Person, register
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, Impersonation, RawResponse, kinds
@@ -34,10 +35,7 @@ METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io,appli
 MEMBER = "frankfurt"
 IN_MEMBER = f"/apis/cluster.karmada.io/v1alpha1/clusters/{MEMBER}/proxy"
 _AGE = re.compile(r"(\d+[smhdy])+|<invalid>")
-OTHERS_DELETE = 120.0
-AGREE = 60.0
-
-pytestmark = pytest.mark.timeout(240)
+ROUNDS = 15
 
 
 @pytest.fixture
@@ -81,7 +79,7 @@ async def from_index(client: Client, path: str, **headers: str) -> RawResponse:
         reply = await ask(client, path, **headers)
         return reply if reply.headers.get(SOURCE) == "index" else None
 
-    reply: RawResponse = await eventually(answered, f"an answer of the index to {path}", timeout=OTHERS_DELETE)
+    reply: RawResponse = await eventually(answered, f"an answer of the index to {path}")
     assert float(reply.headers["Kairship-Data-Age"]) < 15
     return reply
 
@@ -96,7 +94,7 @@ async def assert_same(through: Client, direct: Client, path: str, original: str 
         theirs = _comparable(await ask(direct, original or path, **headers))
         return bool(mine == theirs) or NotYet(_difference(mine, theirs))
 
-    await eventually(equal, f"the same answer to {path}", timeout=AGREE)
+    await eventually(equal, f"the same answer to {path}")
     return mine
 
 
@@ -107,6 +105,8 @@ def _difference(mine: Any, theirs: Any) -> str:
 
 def _comparable(reply: RawResponse) -> Any:
     """Leaves out what differs from one moment to the next: ages and resource versions of lists."""
+    if "json" not in reply.headers.get("Content-Type", ""):
+        return reply.status, reply.body.decode()  # of a server that is too busy, or behind which another is not there
     body = msgspec.json.decode(reply.body)
     if "rows" in body or "items" in body:
         body["metadata"].pop("resourceVersion", None)
@@ -210,10 +210,17 @@ async def test_a_member_is_read_from_the_index_too(plane: EmbeddedPlane, direct:
 
 
 async def test_a_writer_reads_its_own_writes(plane: EmbeddedPlane, through: Client, home: str) -> None:
-    """Each read uses a new connection, so that any worker may have to answer it."""
+    """Each read uses a new connection, so that any worker may have to answer it.
+
+    The rounds go on until the index has answered often enough: it is not asked while it lags, nor for half a minute
+    after another test has, as the same administrator, written something of this kind whose revision is not known.
+    """
     path = f"/api/v1/namespaces/{home}/configmaps"
-    sources = []
-    for number in range(15):
+    sources: list[str] = []
+    deadline = time.monotonic() + PATIENCE
+    for number in itertools.count():
+        if number >= ROUNDS and (sources.count("index") > ROUNDS or time.monotonic() > deadline):
+            break
         made = await through.create(
             kinds.CONFIGMAPS, {"metadata": {"name": f"c{number}"}, "data": {"a": "1"}}, namespace=home
         )
@@ -228,7 +235,7 @@ async def test_a_writer_reads_its_own_writes(plane: EmbeddedPlane, through: Clie
             assert f"c{number}" not in {item["metadata"]["name"] for item in msgspec.json.decode(many.body)["items"]}
             assert (await ask(other, f"{path}/c{number}")).status == 404
             sources += [one.headers[SOURCE], many.headers[SOURCE]]
-    assert sources.count("index") > len(sources) / 2
+    assert sources.count("index") > ROUNDS, sources
 
 
 async def test_requests_that_the_index_cannot_answer_are_forwarded(through: Client, direct: Client, home: str) -> None:
@@ -356,13 +363,13 @@ async def _same_answer(through: Client, original: Client, path: str) -> str:
             return str(mine.headers.get(SOURCE, "instance"))
         return NotYet((_answer(mine), _answer(theirs)))
 
-    return str(await eventually(source, f"the same answer to {path}", timeout=AGREE))
+    return str(await eventually(source, f"the same answer to {path}"))
 
 
 def _answer(reply: RawResponse) -> Any:
-    body = msgspec.json.decode(reply.body)
     if reply.status != 200:
         return reply.status
+    body = msgspec.json.decode(reply.body)
     items = body.get("items", [body])
     return sorted((one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in items)
 
@@ -376,7 +383,7 @@ async def test_a_watch_begins_in_the_index(through: Client, home: str) -> None:
         source, content = await _beginning(through, path, "application/json")
         return content if source == "index" else None
 
-    beginning = await eventually(begun, "a watch that begins in the index", timeout=OTHERS_DELETE)
+    beginning = await eventually(begun, "a watch that begins in the index")
     events = [msgspec.json.decode(line) for line in beginning.splitlines()]
     named = [event["object"]["metadata"].get("name") for event in events if event["type"] == "ADDED"]
     assert "first" in named

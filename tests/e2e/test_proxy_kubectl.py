@@ -1,6 +1,7 @@
 """kubectl and helm through the entrance get the same answers as from the instance itself."""
 
 import asyncio
+import difflib
 import json
 import shlex
 import uuid
@@ -11,7 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.kubectl import Kubectl, ageless, direct, end, through_entrance
+from support.kubectl import Done, Kubectl, ageless, direct, end, through_entrance
+from support.not_yet import NotYet
 from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
@@ -92,20 +94,21 @@ def deployment(name: str, replicas: int = 1, image: str = "nginx:1.29", app: str
 
 @pytest.mark.parametrize("command", READS)
 async def test_reads_are_the_same_as_from_the_instance(kubectl: Kubectl, original: Kubectl, command: str) -> None:
+    """Repeats both reads until they agree: the index may lag a moment, and other tests write meanwhile."""
     arguments = shlex.split(command)
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            # Other tests may write between the two reads; then both are repeated.
-            before = await original(*arguments)
-            seen = await kubectl(*arguments)
-            after = await original(*arguments)
-            if before.ageless == after.ageless:
-                break
-    assert (seen.code, seen.ageless, _error(seen.err)) == (after.code, after.ageless, _error(after.err))
+
+    async def equal() -> NotYet | bool:
+        mine, theirs = _comparable(await kubectl(*arguments)), _comparable(await original(*arguments))
+        difference = difflib.unified_diff(mine, theirs, "through", "direct", n=1, lineterm="")
+        return mine == theirs or NotYet("\n".join(difference))
+
+    await eventually(equal, f"the same output of kubectl {command}")
 
 
-def _error(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if "memcache.go" not in line)
+def _comparable(done: Done) -> list[str]:
+    """The lines of the output without ages, the exit code, and the errors."""
+    errors = [line for line in done.err.splitlines() if "memcache.go" not in line]
+    return [*done.ageless.splitlines(), f"exit code {done.code}", *errors]
 
 
 async def test_objects_are_made_changed_and_deleted(kubectl: Kubectl, home: str) -> None:
@@ -134,7 +137,7 @@ async def test_objects_are_made_changed_and_deleted(kubectl: Kubectl, home: str)
     await kubectl.ok("create", *in_home, "secret", "generic", "quiet", "--from-literal=a=b")
     assert await kubectl.ok("get", *in_home, "secret/quiet", "-o", "jsonpath={.data.a}") == "Yg=="
     await kubectl.ok("delete", *in_home, "deployments", "-l", "z=1")
-    await kubectl.ok("wait", *in_home, "--for=delete", "deployment/web", "--timeout=30s")
+    await kubectl.ok("wait", *in_home, "--for=delete", "deployment/web", f"--timeout={PATIENCE:g}s")
     await kubectl.ok("delete", *in_home, "configmaps", "--all")
 
 
@@ -241,10 +244,10 @@ async def test_a_rollout_is_waited_for(kubectl: Kubectl, home: str) -> None:
         },
     }
     await kubectl.ok("create", "-n", home, "-f", "-", stdin=json.dumps(policy))
-    await kubectl.ok("rollout", "status", "-n", home, "deployment/web", "--timeout=50s")
-    await kubectl.ok(
-        "wait", "-n", home, "--for=jsonpath={.status.availableReplicas}=1", "deployment/web", "--timeout=30s"
-    )
+    within = f"--timeout={PATIENCE:g}s"
+    await kubectl.ok("rollout", "status", "-n", home, "deployment/web", within, timeout=2 * PATIENCE)
+    available = "--for=jsonpath={.status.availableReplicas}=1"
+    await kubectl.ok("wait", "-n", home, available, "deployment/web", within, timeout=2 * PATIENCE)
 
 
 @pytest.mark.parametrize(

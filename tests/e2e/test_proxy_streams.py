@@ -15,7 +15,7 @@ from support.entrance_process import entrance_of
 from support.kubectl import Kubectl, end, through_entrance
 from support.manifests import deployment, policy
 from support.people import People, Person
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
@@ -23,7 +23,6 @@ from kairship.kube import Client, kinds
 
 MEMBER = "frankfurt"
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
-PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ async def pod(plane: EmbeddedPlane) -> AsyncIterator[RunningPod]:
             pods = (await member.list(kinds.PODS, namespace=name)).items
             return pods[0]["metadata"]["name"] if pods and pods[0]["status"].get("phase") == "Running" else None
 
-        yield RunningPod(name, await eventually(running, "a running pod in the member", timeout=PATIENCE))
+        yield RunningPod(name, await eventually(running, "a running pod in the member"))
         await instance.delete(kinds.NAMESPACES, name)
 
 
@@ -191,7 +190,7 @@ async def test_a_person_of_two_groups_gets_a_terminal_and_loses_it(
     async def may_exec() -> bool:
         return (await on_member("exec", *here, pod.name, "--", "true")).code == 0
 
-    await eventually(may_exec, "the right to run commands", timeout=PATIENCE)
+    await eventually(may_exec, "the right to run commands")
     assert "web" in await on_instance.ok("get", "deployments", *here)
     assert pod.name in await on_member.ok("get", "pods", *here)
     for elsewhere in ("default", "karmada-cluster", "kube-system"):

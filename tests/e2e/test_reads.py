@@ -30,7 +30,7 @@ async def client(plane: EmbeddedPlane) -> AsyncIterator[entrance.Client]:
 
 @pytest.fixture
 async def namespace(plane: EmbeddedPlane) -> AsyncIterator[str]:
-    """The UID of the demo instance."""
+    """A namespace of the demo instance."""
     name = f"reads-{uuid.uuid4().hex[:8]}"
     async with Client(await plane.instance_connection()) as demo:
         await demo.create(kinds.NAMESPACES, {"metadata": {"name": name}})
@@ -85,23 +85,26 @@ async def test_changes_are_followed_over_all_clusters(client: entrance.Client, n
     name = f"seen-{uuid.uuid4().hex[:8]}"
     async with (
         asyncio.timeout(PATIENCE),
+        # Without a limit for the whole reply, which the session has.
         client.rest.get(
-            f"{KPANDA}/search:watch", params={"kind": "deployments.apps"}, headers=client.headers
+            f"{KPANDA}/search:watch", params={"kind": "deployments.apps"}, headers=client.headers, timeout=None
         ) as events,
     ):
-        began = False
+        seen = []
         async for line in events.content:
             if not line.startswith(b"data:"):
                 continue
             event = json.loads(line.removeprefix(b"data:"))
             if event["change"] == "OBJECT_CHANGE_BEGAN":
-                began = True
+                seen.append("the beginning")
                 path = f"{BASE}/instances/demo/namespaces/{namespace}/deployments"
-                await client.request("POST", path, {"data": json.dumps(deployment(name))})
+                made = await client.request("POST", path, {"data": json.dumps(deployment(name))})
+                assert made.status == 200, made.body
             elif event["object"]["name"] == name:
                 assert (event["object"]["instance"], event["object"]["namespace"]) == ("demo", namespace)
+                seen.append("the Deployment")
                 break
-        assert began
+        assert seen == ["the beginning", "the Deployment"]
 
 
 @pytest.mark.parametrize("path", ["clusters/frankfurt/history", "instances/demo/history"])

@@ -4,7 +4,7 @@ import uuid
 
 from support.entrance_process import entrance_of
 from support.our_kinds import SERVED
-from support.people import People
+from support.people import People, register
 from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
@@ -32,6 +32,7 @@ async def test_a_held_namespace_is_registered_and_let_go(plane: EmbeddedPlane) -
         async def not_registered() -> bool:
             return not await registered()
 
+        await register(world, "demo")  # the controllers of a plane that is just up may not have come to it yet
         namespace = await inside.create(kinds.NAMESPACES, {"metadata": {"name": name}})
         workspace = await people.do("POST", "workspaces", {"name": name})
         path = f"workspaces/{workspace['id']}/resources"

@@ -14,6 +14,7 @@ import pytest
 from support.delivered_bindings import bind
 from support.managed import ManagedInstance, World, gives, is_now, leading
 from support.member_clusters import MemberCluster, member_cluster
+from support.our_kinds import delete_when_allowed
 from support.random_faults import RandomFaults
 from support.replicas import Replica, replica
 from support.waiting import PATIENCE, eventually
@@ -177,7 +178,7 @@ async def test_a_name_used_again_is_another_instance(instance: ManagedInstance, 
     async with leading(instance.world):
         await client.delete(MEMBERSHIP, member.name)
         await eventually(lambda: _is_gone(client, MEMBERSHIP, member.name), "leaving")
-        await client.delete(CLUSTER, member.name)
+        await delete_when_allowed(client, CLUSTER, member.name)
         before = await client.get(CLUSTER, f"k-{instance.name}")
         await instance.until_deletion_is_accepted()
         await instance.until_gone()
@@ -185,7 +186,13 @@ async def test_a_name_used_again_is_another_instance(instance: ManagedInstance, 
     await instance.create()
     assert instance.uid != former
     await member.register(client, labels={"stage": "again"})
-    await member.join(client, instance.name)
+
+    async def joins() -> bool:
+        # The API server notices with a delay that the instance that was being deleted is gone.
+        await member.join(client, instance.name)
+        return True
+
+    await eventually(joins, "the new instance being open to clusters")
     await bind(instance, "ann", Role.EDITOR, namespace="default", uid=former)
     await bind(instance, "cleo", Role.EDITOR, namespace="default")
     async with leading(instance.world):

@@ -13,8 +13,9 @@ import msgspec
 import pytest
 from support import mortal_driver
 from support.instances import BASIC, OwnInstance, own_instance
+from support.not_yet import NotYet
 from support.soak import SOAK
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
@@ -54,6 +55,12 @@ async def killed(instance: OwnInstance, action: str, *moments: str, backup: Path
         assert code == -signal.SIGKILL, f"the run ended before {moment}"
 
 
+async def is_healthy(instance: OwnInstance) -> NotYet | bool:
+    """A component that was ready may miss a few probes in a row on a busy machine."""
+    health = await instance.driver.health(instance.uid)
+    return all(item.healthy for item in health) or NotYet(health)
+
+
 async def objects(client: Client) -> dict[str, set[str]]:
     """The names of the objects of an installation. Other tests have objects of their own in a shared instance."""
     installed = (
@@ -83,8 +90,7 @@ async def test_a_creation_killed_after_steps_and_inside_some(plane: EmbeddedPlan
         assert await run_driver(instance, "converge") == 0
 
         assert set(await instance.pids()) == BASIC
-        health = await instance.driver.health(instance.uid)
-        assert [item for item in health if not item.healthy] == []
+        await eventually(lambda: is_healthy(instance), "every component being healthy")
         async with await instance.client() as disturbed, Client(await plane.instance_connection()) as undisturbed:
             assert await objects(disturbed) == await objects(undisturbed)
         assert await instance.restarted_by() == set()

@@ -141,7 +141,7 @@ async def test_what_was_done_before_a_worker_died_is_in_the_audit(running: Small
     async def all_there() -> bool:
         try:
             found = await running.ask("GET", "/audits?filter.action=ghippo.users.create&limit=1000")
-        except aiohttp.ClientError:  # no process serves yet
+        except (aiohttp.ClientError, TimeoutError):  # no process serves yet
             return False
         return found.status == 200 and {*names} <= {each["object"] for each in found.json["items"]}
 

@@ -20,7 +20,7 @@ from support.entrance import BASE
 from support.managed import World
 from support.not_yet import NotYet
 from support.our_kinds import SERVED
-from support.people import WITHIN, People, Person, register
+from support.people import People, Person, register
 from support.small_plane import SmallPlane, small_plane
 from support.soak import SOAK
 from support.waiting import eventually
@@ -180,7 +180,7 @@ async def kill_entrance(actors: Actors) -> Callable[[], Awaitable[None]]:
     def all_gone() -> bool:
         return not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
-    await eventually(all_gone, "the end of the workers", timeout=WITHIN)
+    await eventually(all_gone, "the end of the workers")
     address = URL(entrance.rest_url)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(address.host, address.port)

@@ -11,8 +11,9 @@ import pytest
 from support.entrance import BASE, METHODS
 from support.entrance_process import entrance_of
 from support.manifests import deployment
+from support.not_yet import NotYet
 from support.people import GHIPPO, WITHIN, People, Person, message_of, register
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, kinds
@@ -43,12 +44,14 @@ async def namespace(plane: EmbeddedPlane) -> AsyncIterator[str]:
 
 
 async def answered_in_time(person: Person, path: str, status: int = 200) -> None:
-    """Waits for a reply with this status, no longer than a change of rights may take."""
+    """Waits for a reply with this status. A refusal has the time within which a right must have ended."""
 
     async def answered() -> bool:
         return (await person.get(path)).status == status
 
-    await eventually(answered, f"{status} for {person.name} at {path}", timeout=WITHIN)
+    # How long a new right takes is no promise, and says more about a busy machine.
+    within = PATIENCE if status == 200 else WITHIN
+    await eventually(answered, f"{status} for {person.name} at {path}", timeout=within)
 
 
 async def test_a_new_user_has_no_role_and_sees_nothing(people: People) -> None:
@@ -71,9 +74,14 @@ async def test_a_right_on_a_namespace_is_that_and_no_more(people: People, namesp
     assert (await ann.get(f"{here}/web")).status == 200
     assert (await ann.get(there)).status == 403
     assert (await ann.get(f"{DEMO}/namespaces/karmada-cluster/deployments")).status == 403
-    whole = await ann.get(f"{DEMO}/deployments?pageSize=-1")
-    assert {item["metadata"]["namespace"] for item in whole.json["items"]} == {namespace}
-    assert whole.json["pagination"]["total"] == 1
+
+    async def seen_in_the_whole() -> list[tuple[str, str]]:
+        """The list comes from the index, which hears of the Deployment later than the instance has it."""
+        whole = (await ann.get(f"{DEMO}/deployments?pageSize=-1")).json
+        assert whole["pagination"]["total"] == len(whole["items"])
+        return [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in whole["items"]]
+
+    assert await eventually(seen_in_the_whole, "the Deployment in the list") == [(namespace, "web")]
     [glimpse] = (await ann.get(f"{BASE}/instances")).json["items"]  # its name is needed, and nothing else is shown
     assert (glimpse["metadata"]["name"], glimpse["spec"]["driver"]) == ("demo", "")
     assert "summary" not in glimpse["status"]
@@ -95,8 +103,16 @@ async def test_an_editor_of_a_namespace_writes_there_and_nowhere_else(people: Pe
     binding = await people.bind(await people.group("writers", ann), "editor", instance="demo", namespace=namespace)
     await answered_in_time(ann, here)
     body = {"data": json.dumps(deployment("more"))}
-    created = await ann.client.request("POST", here, body)
-    assert created.status == 200, created.body
+
+    async def created() -> NotYet | bool:
+        reply = await ann.client.request("POST", here, body)
+        # The entrance knows of a right before the RBAC of the instance has it, and asks again for a few seconds only.
+        if reply.status == 403:
+            return NotYet(reply.body)
+        assert reply.status == 200, reply.body
+        return True
+
+    await eventually(created, "the Deployment being created")
     assert (await ann.client.request("POST", there, body)).status == 403
     assert (await ann.client.request("DELETE", f"{here}/more")).status == 200
     await people.unbind(binding)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, Connection, Unauthorized, kinds
@@ -162,10 +162,14 @@ async def test_without_credentials_there_is_health_and_nothing_else(planes: Plan
     for name, connection in planes.connections.items():
         port = int(connection.server.rpartition(":")[2])
         context = trusting(planes.directories[name], "ca")
-        answers: Mapping[str, int] = {path: await ask(port, context, path) for path in (*HEALTH, *CLOSED)}
-        assert {path: answers[path] for path in HEALTH} == dict.fromkeys(HEALTH, 200)
-        opened = {path: status for path, status in answers.items() if path in CLOSED and status not in (401, 403)}
-        assert (name, opened) == (name, {})
+
+        async def healthy(port: int = port, context: ssl.SSLContext = context) -> bool:
+            # On a busy machine etcd does not always answer the health check in time; then the server says 500.
+            return {await ask(port, context, path) for path in HEALTH} == {200}
+
+        await eventually(healthy, f"the health of {name}, told without credentials")
+        answers: Mapping[str, int] = {path: await ask(port, context, path) for path in CLOSED}
+        assert (name, {path: status for path, status in answers.items() if status not in (401, 403)}) == (name, {})
 
 
 async def test_the_aggregated_server_asks_for_credentials_itself(planes: Planes) -> None:

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from support.entrance import BASE, Reply
 from support.entrance_process import entrance_of
-from support.people import People, Person, message_of, register
+from support.people import GHIPPO, People, Person, message_of, register
 from support.waiting import PATIENCE, eventually
 from yarl import URL
 
@@ -66,20 +66,30 @@ async def scene(plane: EmbeddedPlane) -> AsyncIterator[Scene]:
         content = {"metadata": {"name": "secret"}, "stringData": {"value": VALUE}}
         await instance.create(kinds.SECRETS, content, namespace=namespace)
         people = People(root)
-        persons = {role: await people.person(role) for role in ("viewer", "editor", "admin")}
+        persons = {role: await _with_token(await people.person(role)) for role in ("viewer", "editor", "admin")}
         for role, person in persons.items():
             await people.bind(person, role, instance="demo")
         found = Scene(people, **persons, namespace=namespace, server=URL(entrance.server), ca=entrance.ca)
         for way, person in ((way, person) for way in WAYS for person in persons.values()):
             await eventually(partial(_arrived, person, way), f"the rights of {person.name} at {way}")
+        # This right is given namespace by namespace, apart from the others.
+        secrets = f"namespaces/{namespace}/secrets"
+        await eventually(partial(_arrived, persons["editor"], WAYS[0], secrets), "the editor's right to Secrets")
         yield found
         await people.clear_away()
         await instance.delete(kinds.NAMESPACES, namespace)
 
 
-async def _arrived(person: Person, way: str) -> bool:
+async def _with_token(person: Person) -> Person:
+    """Replaces the session, which lasts five minutes, by an access token: all tests of the module may take longer."""
+    reply = await person.client.request("POST", f"{GHIPPO}/current-user/access-tokens", {"name": "attacks", "days": 1})
+    assert reply.status == 200, reply.body
+    return Person(person.id, person.name, person.client.named(reply.json["token"]))
+
+
+async def _arrived(person: Person, way: str, what: str = "namespaces/default/configmaps") -> bool:
     """Whether the right is in effect inside too, and not only in the index, which has it before the instance."""
-    path = f"{way}/api/v1/namespaces/default/configmaps"
+    path = f"{way}/api/v1/{what}"
     return (await person.client.request("GET", path, headers={"Cache-Control": "no-cache"})).status == 200
 
 

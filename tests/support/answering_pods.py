@@ -3,10 +3,10 @@
 Only for planes of tests: a command in such a pod is a command on the machine.
 """
 
-import asyncio
 from pathlib import Path
 
 from kairship.embedded import EmbeddedPlane
+from support.waiting import PATIENCE
 
 PORT = 18999
 """The local port to which all forwarded ports lead."""
@@ -23,17 +23,20 @@ def write_log(plane: EmbeddedPlane, *lines: str) -> None:
 
 
 async def let_pods_answer(plane: EmbeddedPlane) -> None:
-    """Configures every member, and restarts kwok where the configuration is new."""
+    """Configures the members that the plane itself has, and restarts their kwok if the configuration is new.
+
+    Clusters of other tests are left alone: they are started and removed at any moment.
+    """
     log_file(plane).touch()
-    changed = [path for path in plane.home.planes.glob("*/config/kwok-stages.yaml") if _MARK not in path.read_text()]
+    configurations = [record.parent / "config/kwok-stages.yaml" for record in plane.home.planes.glob("*/member.json")]
+    changed = [path for path in configurations if _MARK not in path.read_text()]
     for path in changed:
         with path.open("a") as file:
             file.write(f"\n---\n{_MARK}{_configuration(log_file(plane))}")
-    names = [process.name for process in await plane.supervisor.status() if process.name.endswith("/kwok")]
     if changed:
+        names = [f"member-{spec.name}/kwok" for spec in plane.members.specs()]
         await plane.supervisor.restart(*names)
-        async with asyncio.timeout(60):
-            await plane.supervisor.wait_ready(*names, timeout=60)
+        await plane.supervisor.wait_ready(*names, timeout=PATIENCE)
 
 
 def _configuration(log: Path) -> str:

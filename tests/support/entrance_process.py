@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import ssl
 import sys
@@ -137,15 +138,11 @@ class EntranceProcess:
         async with aiohttp.ClientSession(self.ops_url) as session, session.get(path) as reply:
             return reply.status, await reply.text()
 
-    async def is_ready(self) -> bool:
-        return (await self.ask("/readyz"))[0] == 200
-
-    async def has_running(self) -> bool:
-        """Whether the metrics show a request that is being served."""
+    async def serving_worker(self) -> str | None:
+        """The number of the worker whose metrics show a request that is being served."""
         _, figures = await self.ask("/metrics")
-        return any(
-            line.startswith("kairship_apiserver_running{") and line.endswith(" 1.0") for line in figures.split("\n")
-        )
+        found = re.search(r'^kairship_apiserver_running{worker="(\d+)"} 1\.0$', figures, re.MULTILINE)
+        return found[1] if found else None
 
     def workers(self) -> list[int]:
         return [line["pid"] for line in self.lines if line["event"] == "worker started"]

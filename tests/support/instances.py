@@ -1,6 +1,7 @@
 """Instances of one test module, which the `local` driver creates beside the shared plane and deletes at the end."""
 
 import asyncio
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,19 +70,21 @@ class OwnInstance:
 
     def traces(self) -> list[str]:
         """Returns everything that exists of the instance: files by path or content, and processes."""
-        files = [
-            str(path)
-            for path in self.home.root.rglob("*")
-            if self.uid in str(path)
-            or self.group in path.name
-            or (path.suffix == ".json" and path.is_file() and self.uid in path.read_text(errors="replace"))
-        ]
+        files = [str(path) for path in _all_below(self.home.root) if self._is_trace(path)]
         processes = []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it ended meanwhile
                 if (process / "cwd").readlink().is_relative_to(self.directory):
                     processes.append(f"process {process.name}")
         return files + processes
+
+    def _is_trace(self, path: Path) -> bool:
+        if self.uid in str(path) or self.group in path.name:
+            return True
+        try:
+            return path.suffix == ".json" and path.is_file() and self.uid in path.read_text(errors="replace")
+        except FileNotFoundError:
+            return False  # another test has removed it meanwhile
 
     async def write(self, name: str) -> None:
         """Writes a ConfigMap, so that a test can recognise this state of the data."""
@@ -92,6 +95,12 @@ class OwnInstance:
         async with await self.client() as client:
             page = await client.list(kinds.CONFIGMAPS, namespace="default")
         return {item["metadata"]["name"] for item in page.items} - {"kube-root-ca.crt"}
+
+
+def _all_below(root: Path) -> Iterator[Path]:
+    """As `rglob`, which fails when another test removes a folder of the shared plane meanwhile."""
+    for folder, folders, files in os.walk(root):
+        yield from (Path(folder, name) for name in (*folders, *files))
 
 
 @contextmanager

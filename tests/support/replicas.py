@@ -34,8 +34,8 @@ class Replica:
         async def ready() -> NotYet | bool:
             try:
                 status, text = await self.get("/readyz")
-            except aiohttp.ClientError as error:
-                return NotYet(error)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                return NotYet(repr(error))
             return (status == 200 and text.startswith(word)) or NotYet(f"{status} {text}")
 
         await eventually(ready, f"a replica that is ready as {word}")

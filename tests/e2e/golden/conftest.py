@@ -39,7 +39,7 @@ async def demo(plane: EmbeddedPlane) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def namespace(demo: Client, own: str) -> AsyncIterator[str]:
-    """The UID of the demo instance."""
+    """A namespace of the demo instance."""
     name = f"shop-{own}"
     await demo.create(kinds.NAMESPACES, {"metadata": {"name": name}})
     yield name

@@ -21,6 +21,8 @@ from kairship.kube import Client
 INSTANCE = SERVED["Instance"]
 STATUS = frozenset({"status"})
 """Fields that controllers write at the same time."""
+LATE = frozenset({"MembersReachable", "Registered", "VirtualClusterSynced"})
+"""Conditions of the demo instance that other controllers write than the one that creates it, each at its own time."""
 BACKUP = {
     "name": "monday",
     "phase": "Completed",
@@ -32,8 +34,8 @@ BACKUP = {
 
 
 @pytest.fixture
-async def idle(world: Client, own: str) -> AsyncIterator[str]:
-    """An instance whose controllers have written their status; its status has a backup."""
+async def idle(client: entrance.Client, world: Client, own: str) -> AsyncIterator[str]:
+    """An instance whose controllers have written their status; its status has a backup. The entrance knows it."""
     name = f"idle-{own}"
     spec = {"driver": "operator", "alias": "Idle", "backups": [{"name": "monday"}]}
     await world.create(INSTANCE, {"metadata": {"name": name, "labels": {"team": "core"}}, "spec": spec})
@@ -45,6 +47,11 @@ async def idle(world: Client, own: str) -> AsyncIterator[str]:
 
     await eventually(reported, "the conditions of the instance")
     await world.patch(INSTANCE, name, {"status": {"backups": [BACKUP]}}, subresource="status")
+
+    async def known() -> bool:
+        return (await client.request("GET", f"{entrance.BASE}/instances/{name}")).status == 200
+
+    await eventually(known, "the instance in the cache of the entrance")
     yield name
     await discard(world, name)
 
@@ -58,7 +65,8 @@ async def theirs(world: Client, own: str) -> AsyncIterator[str]:
 
 
 def is_well(found: dict[str, Any]) -> bool:
-    return {condition["status"] for condition in found["status"]["conditions"]} == {"True"}
+    conditions = {condition["type"]: condition["status"] for condition in found["status"]["conditions"]}
+    return conditions.keys() >= LATE and set(conditions.values()) == {"True"}
 
 
 async def test_every_operation(client: entrance.Client, plane: EmbeddedPlane, idle: str, theirs: str, own: str) -> None:

@@ -27,7 +27,8 @@ async def registered(world: Client) -> str:
 
     async def is_registered() -> bool:
         found = await world.get(SERVED["Registration"], f"kairship.instance.{demo.INSTANCE}")
-        return any(each["type"] == "Registered" for each in found.get("status", {}).get("conditions", ()))
+        conditions = found.get("status", {}).get("conditions", ())
+        return any(each["type"] == "Registered" and each["status"] == "True" for each in conditions)
 
     await eventually(is_registered, "the registration")
     return demo.INSTANCE

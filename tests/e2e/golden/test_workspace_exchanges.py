@@ -9,6 +9,7 @@ from support.golden import exchanges
 from support.our_kinds import SERVED
 from support.people import People, register
 from support.services import discard
+from support.waiting import eventually
 
 from kairship.kube import Client
 
@@ -16,10 +17,15 @@ INSTANCE = SERVED["Instance"]
 
 
 @pytest.fixture
-async def idle(world: Client, own: str) -> AsyncIterator[str]:
-    """An instance without a driver, so that other tests and the demo instance do not interfere."""
+async def idle(client: entrance.Client, world: Client, own: str) -> AsyncIterator[str]:
+    """An instance that the entrance knows, without a driver, so that neither other tests nor the demo interfere."""
     name = f"idle-{own}"
     await world.create(INSTANCE, {"metadata": {"name": name}, "spec": {"driver": "operator"}})
+
+    async def known() -> bool:
+        return (await client.request("GET", f"{entrance.BASE}/instances/{name}")).status == 200
+
+    await eventually(known, "the instance in the cache of the entrance")
     yield name
     await discard(world, name)
     await world.delete(SERVED["Registration"], f"kairship.instance.{name}", missing_ok=True)

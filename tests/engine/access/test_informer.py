@@ -232,6 +232,9 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
         async def stray_hidden() -> bool:
             return not await stray_allowed()
 
+        async def reconciled() -> bool:
+            return bool((await database.read(lambda connection: webhooks.get(connection, "k"))).reconciled_at)
+
         async with served(receiving) as url:
             secret = await database.write(lambda connection: webhooks.create(connection, sealer, name="k", url=url))
             receiving.receiver = Receiver(secret)
@@ -245,6 +248,8 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
                 await eventually(hidden, "the right has gone with the resource of the workspace")
                 await do(hold, workspace=shop, instance=own)
                 await eventually(allowed, "the right is back")
+                # The first snapshot would withdraw the stray binding too, perhaps before anybody has seen it.
+                await eventually(reconciled, "the first snapshot is acknowledged")
                 # A binding that was created by hand, or left over after a restored backup, does not last.
                 scope = {"level": "Instance", "instance": own, "instanceUid": made["metadata"]["uid"]}
                 stray = binding(own, subject={"kind": "User", "id": own}, scope=scope, permissions=[GET])

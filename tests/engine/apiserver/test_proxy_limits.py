@@ -31,8 +31,9 @@ from kairship.kube import Client as KubeClient
 from kairship.kube import kinds
 
 BASE = "/apis/kairship.io/v1alpha1/instances"
-SILENCE = 4.0
-"""Seconds that a request waits for an instance that does not answer."""
+SILENCE = 12.0
+"""Seconds that a request waits for an instance that does not answer. On a busy machine a request that waits for nothing
+takes a second or two, and must still be told from one that waited for the silent instance."""
 LIMITS = Limits(
     read_seconds=SILENCE,
     running=16,
@@ -121,10 +122,15 @@ async def test_an_instance_that_does_not_answer_slows_no_other(entrance: Client,
     outcomes = {status_of(reply) for reply in replies}
     assert outcomes <= {(504, "Timeout", True), (503, "ServiceUnavailable", True), (429, "TooManyRequests", True)}
     assert (504, "Timeout", True) in outcomes
-    # The circuit is open now: requests fail at once.
-    began = time.monotonic()
-    assert status_of(await get(entrance, "ann", "quiet")) == (503, "ServiceUnavailable", True)
-    assert time.monotonic() - began < SILENCE / 2
+    # The circuit is open now: requests fail at once, but for one every few seconds that probes the instance.
+
+    async def fails_at_once() -> bool:
+        began = time.monotonic()
+        status = status_of(await get(entrance, "ann", "quiet"))
+        assert status in {(503, "ServiceUnavailable", True), (504, "Timeout", True)}
+        return status[0] == 503 and time.monotonic() - began < SILENCE / 2
+
+    await eventually(fails_at_once, "a request that fails at once")
     await relay.heal()
     relay.reset()  # the requests that hang in the relay end
 
@@ -155,4 +161,4 @@ async def test_a_storm_of_lists_delays_only_its_sender(entrance: Client, plane: 
     assert len(refused) >= 50  # four lists take all seats of one caller, and queues are bounded
     # The client that sends the storm runs in this process as well, and takes its share of the CPU.
     assert statistics.median(during) < max(0.5, 20 * statistics.median(alone)), (alone[-3:], during[-3:])
-    assert during[-1] < 3.0, during[-3:]
+    assert during[-1] < max(SILENCE / 2, 20 * alone[-1]), during[-3:]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.instances import BASIC
 from support.managed import ManagedInstance, World, all_of, gives, leading, settled, steps_of
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship import resources
 from kairship.controllers.global_cluster import INSTANCE, MEMBERSHIP
@@ -38,7 +38,14 @@ def message_of(instance: Instance, kind: InstanceCondition) -> str:
 async def test_created_step_by_step(instance: ManagedInstance, world: World) -> None:
     await instance.create(version=PREVIOUS)
     async with steps_of(instance) as steps, leading(world):
-        found = await instance.until(lambda found: settled(found) and found.status.state == "RUNNING")
+        # The steps come by a watch, the version is written after the settings, and the state by another controller.
+        found = await instance.until(
+            all_of(
+                settled,
+                gives(UPGRADED, InstanceReason.UP_TO_DATE),
+                lambda found: "retire" in steps and found.status.state == "RUNNING",
+            )
+        )
     assert steps == [
         "prepare",
         "certificates",
@@ -112,7 +119,8 @@ async def test_a_failed_upgrade_is_rolled_back_and_not_tried_again(
     async with steps_of(instance) as steps:
         async with leading(world, engine=broken):
             await instance.change(version=CURRENT)
-            found = await instance.until(gives(UPGRADED, InstanceReason.ROLLED_BACK))
+            # Most of an upgrade, and a restore.
+            found = await instance.until(gives(UPGRADED, InstanceReason.ROLLED_BACK), timeout=2 * PATIENCE)
         assert "upgrade-karmada-scheduler" in steps
         assert steps[steps.index("upgrade-karmada-scheduler") + 1] == "verify"
         assert (found.status.karmada_version, found.status.upgrade) == (PREVIOUS, None)

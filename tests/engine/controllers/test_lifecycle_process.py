@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.managed import ManagedInstance, World, context_of, gives
 from support.replicas import replica
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 
 from kairship.controllers.global_cluster import INSTANCE
 from kairship.controllers.lifecycle.instance_status import InstanceStatusWriter
@@ -80,7 +80,8 @@ async def test_its_rights_end_where_its_work_does(world: World) -> None:
         return bool(review["status"].get("allowed"))
 
     async with Client(Connection.from_kubeconfig(world.kubeconfig)) as client:
-        assert await may(client, "create", "secrets", namespace=NAMESPACE)
+        # The API server itself hears of roles and their bindings a moment after they are stored.
+        await eventually(lambda: may(client, "create", "secrets", namespace=NAMESPACE), "its rights")
         for verb in ("get", "list", "create", "delete"):
             assert not await may(client, verb, "secrets", namespace="default")
             assert not await may(client, verb, "secrets")

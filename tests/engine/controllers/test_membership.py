@@ -24,8 +24,9 @@ from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP
 from kairship.controllers.membership import leaving, stall_detection
 from kairship.controllers.membership.joining import Joining
 from kairship.controllers.membership.membership_status import MembershipStatusWriter
+from kairship.controllers.statistics.reconciler import same_numbers
 from kairship.controlplane import karmada
-from kairship.instances.membership import ANNOUNCED
+from kairship.instances.membership import ANNOUNCED, execution_namespace
 from kairship.kube import Client, Forbidden, NotFound, Object, Resource, kinds
 from kairship.resources import (
     Instance,
@@ -204,10 +205,12 @@ async def test_a_cluster_has_one_name(instance: ManagedInstance, member: MemberC
     await member.join(client, instance.name, name=twin)
 
     async def refused() -> bool:
-        return await reason(member, client, MembershipCondition.JOINED, name=twin) == MembershipReason.DUPLICATE
+        # Of one reading: whenever it is tried again, it is joining for a moment.
+        status = (await member.membership(client, name=twin)).status
+        found = find_condition(status.conditions, MembershipCondition.JOINED)
+        return found is not None and (found.reason, status.phase) == (MembershipReason.DUPLICATE, "Failed")
 
     await eventually(refused, "the refusal")
-    assert (await member.membership(client, name=twin)).status.phase == "Failed"
     await client.delete(MEMBERSHIP, twin)
     await eventually(lambda: gone(client, twin), "the twin going")
     await eventually(lambda: removed(client, twin), "the twin's cluster going")
@@ -243,7 +246,11 @@ async def test_numbers_of_the_instance_follow_what_changes_and_are_written_then_
             await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": f"counted-{number}"}}, namespace="default")
         await inside.create(kinds.CONFIGMAPS, {"metadata": {"name": "uncounted"}}, namespace="karmada-system")
         await inside.create(kinds.DEPLOYMENTS, DEPLOYMENT, namespace="default")
-        await inside.create(kinds.PROPAGATION_POLICIES, POLICY, namespace="default")
+        # A policy for nothing: Karmada would write the status of what it places, and count pods in the member later.
+        nothing = {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}]}
+        await inside.create(
+            kinds.PROPAGATION_POLICIES, {**POLICY, "spec": {**POLICY["spec"], **nothing}}, namespace="default"
+        )
 
         def followed(found: Instance) -> bool:
             summary = found.status.summary
@@ -276,7 +283,10 @@ async def test_numbers_of_the_instance_follow_what_changes_and_are_written_then_
     # A change that changes no number is not written.
     await instance.change(description="changed")
     await instance.until(settled)
-    assert (await instance.get()).status.summary == found.status.summary
+    shown, now = found.status.summary, (await instance.get()).status.summary
+    assert now is not None
+    # Karmada may have found other numbers meanwhile.
+    assert now == shown or not same_numbers(now, shown)
 
 
 async def moment(client: Client, kind: Resource, name: str, holds: Callable[[Object], bool]) -> float:
@@ -422,7 +432,19 @@ async def place(instance: ManagedInstance, member: MemberCluster) -> None:
     async with await instance.inside() as inside, member.client() as client:
         await inside.apply(kinds.PROPAGATION_POLICIES, POLICY, namespace="default", field_manager="tests")
         await inside.apply(kinds.DEPLOYMENTS, DEPLOYMENT, namespace="default", field_manager="tests")
-        await eventually(lambda: client.get(kinds.DEPLOYMENTS, "web", namespace="default"), "the Deployment")
+
+        async def placed() -> bool:
+            # A Deployment in the member may be one that was kept when the member left the last time.
+            works = (await inside.list(kinds.WORKS, namespace=execution_namespace(member.name))).items
+            applied = {
+                work["metadata"]["name"].rpartition("-")[0]
+                for work in works
+                for each in work.get("status", {}).get("conditions") or ()
+                if (each["type"], each["status"]) == ("Applied", "True")
+            }
+            return "web" in applied and bool(await client.get(kinds.DEPLOYMENTS, "web", namespace="default"))
+
+        await eventually(placed, "Karmada having placed the Deployment")
 
 
 @pytest.mark.parametrize("on_remove", ["Keep", "Delete"])
@@ -445,6 +467,23 @@ async def test_leaving_cleans_the_member_and_treats_workloads_as_asked(
     assert [item["metadata"]["name"] for item in page.items] == (["web"] if on_remove == "Keep" else [])
 
 
+async def suspended(instance: ManagedInstance) -> int:
+    """Suspends Karmada's controllers, and returns their process. They may be restarted at this moment: with the short
+    patience of these tests a busy machine looks like controllers that are stuck."""
+
+    async def stopped() -> int | None:
+        pid = (await instance.pids())[karmada.CONTROLLER_MANAGER]
+        try:
+            if pid is not None:
+                os.kill(pid, signal.SIGSTOP)
+        except ProcessLookupError:
+            return None
+        return pid
+
+    pid: int = await eventually(stopped, "a process to suspend")
+    return pid
+
+
 async def test_controllers_of_karmada_that_are_stuck_with_a_member_are_restarted(
     instance: ManagedInstance, member: MemberCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,19 +491,13 @@ async def test_controllers_of_karmada_that_are_stuck_with_a_member_are_restarted
     monkeypatch.setattr(leaving, "_PATIENCE", 3.0)
     client = instance.client
 
-    async def stuck() -> int:
-        pid = (await instance.pids())[karmada.CONTROLLER_MANAGER]
-        assert pid is not None
-        os.kill(pid, signal.SIGSTOP)
-        return pid
-
     async def is_ready() -> bool:
         return await reason(member, client, MembershipCondition.READY) == MembershipReason.READY
 
-    first = await stuck()
+    first = await suspended(instance)
     await member.join(client, instance.name)
     await eventually(is_ready, "being checked by Karmada")
-    second = await stuck()
+    second = await suspended(instance)
     assert second != first
     await client.delete(MEMBERSHIP, member.name)
     await eventually(lambda: gone(client, member.name), "leaving")
@@ -485,9 +518,7 @@ async def test_a_cluster_that_leaves_and_returns_while_karmada_is_busy_is_attend
 
     await member.join(client, instance.name)
     await eventually(is_written_to, "Karmada bringing something there")
-    busy = (await instance.pids())[karmada.CONTROLLER_MANAGER]
-    assert busy is not None
-    os.kill(busy, signal.SIGSTOP)
+    busy = await suspended(instance)
     try:
         await client.patch(MEMBERSHIP, member.name, {"spec": {"onRemove": "Keep"}})
         await client.delete(MEMBERSHIP, member.name)
@@ -495,7 +526,8 @@ async def test_a_cluster_that_leaves_and_returns_while_karmada_is_busy_is_attend
         assert not await is_written_to()
         await member.join(client, instance.name)
     finally:
-        os.kill(busy, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # it took so long that the controllers were restarted
+            os.kill(busy, signal.SIGCONT)
     await eventually(is_written_to, "Karmada bringing something there again")
     await client.delete(MEMBERSHIP, member.name)
     await eventually(lambda: gone(client, member.name), "leaving")

@@ -13,7 +13,7 @@ import pytest
 from support.instances import OwnInstance, own_instance
 from support.managed import ManagedInstance, World, is_now, leading
 from support.member_clusters import MemberCluster, member_cluster
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.controllers.global_cluster import MEMBERSHIP
 from kairship.controlplane import ControlPlane, PlaneKind, karmada
@@ -40,7 +40,7 @@ async def elect(instance: OwnInstance, *, leaders: bool) -> None:
     assert "--leader-elect=false" in spec.argv
     argv = tuple(f"--leader-elect={leaders}".lower() if "--leader-elect=" in each else each for each in spec.argv)
     await instance.supervisor.put(msgspec.structs.replace(spec, argv=argv))
-    await instance.supervisor.wait_ready(name, timeout=60.0)
+    await instance.supervisor.wait_ready(name, timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from support import postgres
 from support.ghippo_process import GhippoProcess, ghippo_process
 from support.managed import World
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.gen.kairship.ghippo.v1alpha1.user_pb import CreateUserRequest, User
 from kairship.gen.kairship.internal.v1.directory_pb import FollowRequest, FollowResponse
@@ -87,7 +87,7 @@ async def tells_what_the_other_writes(writer: GhippoProcess, teller: GhippoProce
     asked, heard_from = channel_to(writer), channel_to(teller)
     create = methods()["/kairship.ghippo.v1alpha1.Users/CreateUser"]
     admin = Caller(id=users.ADMIN, name=users.ADMIN)
-    call = Call(request_id="r", caller=admin, method=create, deadline=time.monotonic() + 20)
+    call = Call(request_id="r", caller=admin, method=create, deadline=time.monotonic() + PATIENCE)
     follow = internal_methods()["/kairship.internal.v1.Directory/Follow"]
     async with aclosing(heard_from.internal_stream(follow, FollowRequest())) as replies:
         told = cast("FollowResponse", await anext(replies))

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from support import informer as informers
 from support.index_server import IndexServer, index_server
-from support.informer import Informer, assert_nothing_twice, changes
+from support.informer import Informer, InformerEvent, assert_nothing_twice, changes
 from support.not_yet import NotYet
 from support.own_cluster import OwnCluster, own_cluster, unreachable
 from support.relay import Relay, relay_to
@@ -168,13 +168,18 @@ async def until_live(index: SqliteIndex, *, timeout: float = 120.0) -> None:
 async def test_every_change_once_and_in_order(own: OwnCluster, program: Path, tmp_path: Path) -> None:
     async with scene(own, program, tmp_path) as it:
         assert it.server.spliced == 1
-        begun = len(it.informer.events)
         versions = [*await it.write("steady", 30, "1"), *await it.write("steady", 30, "2")]
         await it.delete("steady-0", "steady-1")
         await it.agree()
-        told = changes(it.informer.events[begun:])
-        assert [one.version for one in told if one.event != "delete"] == versions
-        assert [one.name for one in told if one.event == "delete"] == ["default/steady-0", "default/steady-1"]
+
+        def told(events: list[InformerEvent]) -> list[InformerEvent]:
+            return [one for one in changes(events) if one.name.startswith("default/steady-")]
+
+        # The cache of the informer is ahead of its handlers, which print the events.
+        await it.informer.until(lambda events: len(told(events)) >= len(versions) + 2)
+        mine = told(it.informer.events)
+        assert [one.version for one in mine if one.event != "delete"] == versions
+        assert [one.name for one in mine if one.event == "delete"] == ["default/steady-0", "default/steady-1"]
         assert_nothing_twice(it.informer.events)
         assert (it.server.spliced, it.server.passed) == (1, 0)
 
@@ -249,7 +254,9 @@ async def test_a_stale_index_never_syncs_an_informer(own: OwnCluster, program: P
         ):
             await late.synced()
             assert await late.state() == await it.truth()
-            assert (server.spliced, server.statuses) == (0, [200])
+            # On a busy machine the refusal of the cluster may arrive after the watch was taken for spliced. That watch
+            # ends without having synced the informer, and the next one passes through.
+            assert (server.passed, set(server.statuses)) == (1, {200})
         index.close()
         await writer.close()
         await it.agree()
@@ -278,10 +285,10 @@ async def test_through_a_restore_that_turns_revisions_back(own: OwnCluster, prog
                     break
         await it.agree()
         assert not any(name.startswith("default/lost") for name in await it.informer.state())
-        spliced = it.server.spliced
         await it.write("kept", 3, "2")
         await it.agree()
-        assert spliced > 1
+        # A watch that came before the index was live again passed through, until the new epoch of the index ended it.
+        await eventually(lambda: it.server.spliced > 1, "a watch that begins in the index again")
 
 
 async def refused_as_expired(url: str, revision: str) -> None:

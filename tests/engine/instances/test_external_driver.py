@@ -12,7 +12,15 @@ from support.waiting import eventually
 from kairship.controlplane.karmada import AGGREGATED_APISERVER, CONTROLLER_MANAGER, SCHEDULER, KarmadaSettings
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
-from kairship.instances.drivers import AdoptRefused, DesiredInstance, ExternalDriver, StepFailed, run_steps
+from kairship.instances.access_review import missing_rights
+from kairship.instances.drivers import (
+    AdoptRefused,
+    ComponentHealth,
+    DesiredInstance,
+    ExternalDriver,
+    StepFailed,
+    run_steps,
+)
 from kairship.instances.drivers.external.claim import NAME, NAMESPACE
 from kairship.instances.drivers.external.required_rights import NEEDED
 from kairship.kube import AddressRule, Client, ConnectFailed, Connection, NotFound, Object, Unauthorized, kinds
@@ -51,7 +59,15 @@ class Owner:
             subresource="token",
         )
         given = self.admin.connection
-        return Connection(server=given.server, ca=given.ca, token=token["status"]["token"])
+        connection = Connection(server=given.server, ca=given.ca, token=token["status"]["token"])
+        async with Client(connection) as client:
+
+            async def in_effect() -> bool:
+                return not await missing_rights(client, NEEDED[:1])
+
+            # The API server itself hears of the role and of its binding a moment after they are stored.
+            await eventually(in_effect, f"the permissions of {name}")
+        return connection
 
     async def clean_up(self) -> None:
         for name in self._accounts:
@@ -107,6 +123,11 @@ async def mark_in(client: Client) -> dict[str, str] | None:
     return dict(found["data"])
 
 
+async def is_marked_by(client: Client, uid: str) -> bool:
+    """Whether that instance has claimed it. Other tests adopt the demo instance of the shared plane for a while."""
+    return (await mark_in(client) or {}).get("uid") == uid
+
+
 async def test_a_cluster_that_is_no_karmada(plane: EmbeddedPlane) -> None:
     member = await plane.members.connection("oregon")
     failed = await refusal(member)
@@ -114,7 +135,7 @@ async def test_a_cluster_that_is_no_karmada(plane: EmbeddedPlane) -> None:
     assert isinstance(failed.__cause__, AdoptRefused)
     assert "is no Karmada" in str(failed)
     async with Client(member) as client:
-        assert await mark_in(client) is None
+        assert not await is_marked_by(client, "uid")
 
 
 async def test_what_cannot_be_reached_or_does_not_let_us_in(demo: Owner) -> None:
@@ -137,7 +158,7 @@ async def test_one_at_an_address_that_is_not_allowed(demo: Owner) -> None:
     assert failed.step.name == "reach"
     assert isinstance(failed.__cause__, AdoptRefused)
     assert "the operator can allow it" in str(failed)
-    assert await mark_in(demo.admin) is None
+    assert not await is_marked_by(demo.admin, "uid")
 
 
 async def test_rights_that_are_missing_are_named(demo: Owner) -> None:
@@ -202,11 +223,19 @@ async def test_adopted_by_one_at_a_time_used_and_let_go(karmada: OwnInstance) ->
 async def test_health_as_it_shows_from_outside(karmada: OwnInstance) -> None:
     there = await karmada.driver.connection(karmada.uid)
     driver = driver_of({"uid": there, "gone": msgspec.structs.replace(there, server="https://127.0.0.1:1")})
-    assert {part.component: part.healthy for part in await driver.health("uid")} == {
-        "kube-apiserver": True,
-        "etcd": True,
-        AGGREGATED_APISERVER: True,
-    }
+
+    async def seen() -> dict[str, ComponentHealth]:
+        return {part.component: part for part in await driver.health("uid")}
+
+    async def all_well() -> bool:
+        # A component that does not answer within 3 s is ill or left out, which a busy machine can cause.
+        return {name: part.healthy for name, part in (await seen()).items()} == {
+            "kube-apiserver": True,
+            "etcd": True,
+            AGGREGATED_APISERVER: True,
+        }
+
+    await eventually(all_well, "every component that shows being healthy")
     [only] = await driver.health("gone")
     assert (only.component, only.healthy) == ("kube-apiserver", False)
     assert "cannot connect" in only.reason
@@ -216,19 +245,24 @@ async def test_health_as_it_shows_from_outside(karmada: OwnInstance) -> None:
     async with await karmada.client() as admin:
         await renew(admin, SCHEDULER, now)
         await renew(admin, CONTROLLER_MANAGER, now - dt.timedelta(hours=1))
-        seen = {part.component: part for part in await driver.health("uid")}
-    assert seen[SCHEDULER].healthy
-    assert not seen[CONTROLLER_MANAGER].healthy
-    assert "has not renewed its lease for" in seen[CONTROLLER_MANAGER].reason
 
-    async def fault() -> str:
-        """The reported fault of the aggregated API server; empty when it is healthy."""
-        parts = {part.component: part for part in await driver.health("uid")}
-        assert parts["kube-apiserver"].healthy
-        return parts[AGGREGATED_APISERVER].reason
+    async def leaders() -> dict[str, ComponentHealth] | None:
+        parts = await seen()
+        return parts if {SCHEDULER, CONTROLLER_MANAGER} <= parts.keys() else None
+
+    parts: dict[str, ComponentHealth] = await eventually(leaders, "the leases being seen")
+    assert parts[SCHEDULER].healthy
+    assert not parts[CONTROLLER_MANAGER].healthy
+    assert "has not renewed its lease for" in parts[CONTROLLER_MANAGER].reason
+
+    async def fault() -> str | None:
+        """The reported fault of the aggregated API server, beside an API server that is well; empty when both are."""
+        parts = await seen()
+        found = parts.get(AGGREGATED_APISERVER)
+        return found.reason if found is not None and parts["kube-apiserver"].healthy else None
 
     async def healthy() -> bool:
-        return not await fault()
+        return await fault() == ""
 
     name = f"{karmada.group}/{AGGREGATED_APISERVER}"
     await karmada.supervisor.stop(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from support.instances import BASIC, OwnInstance, own_instance
+from support.not_yet import NotYet
 from support.waiting import eventually
 
 from kairship.controlplane import karmada
@@ -36,11 +37,18 @@ async def instance(shared: OwnInstance) -> OwnInstance:
 async def available(instance: OwnInstance, *services: str) -> None:
     """Every one of these API services must be served, by a server outside the API server."""
     async with await instance.client() as client:
-        for name in services:
-            service = await client.get(kinds.API_SERVICES, name)
-            conditions = {item["type"]: item["status"] for item in service["status"]["conditions"]}
-            assert (name, conditions["Available"]) == (name, "True")
-            assert service["spec"]["service"]["namespace"] == karmada.NAMESPACE
+
+        async def served() -> NotYet | bool:
+            # The API server asks again and again, and a busy machine may have kept it waiting the last time.
+            for name in services:
+                service = await client.get(kinds.API_SERVICES, name)
+                conditions = {item["type"]: item["status"] for item in service["status"]["conditions"]}
+                assert service["spec"]["service"]["namespace"] == karmada.NAMESPACE
+                if conditions["Available"] != "True":
+                    return NotYet(f"{name}: {conditions}")
+            return True
+
+        await eventually(served, "the API services being available")
 
 
 async def names(instance: OwnInstance) -> tuple[set[str], set[str]]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from support.instances import OwnInstance, own_instance
 from support.not_yet import NotYet
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.controlplane import ControlPlane, PlaneKind, karmada
 from kairship.embedded import EmbeddedPlane, clusters
@@ -272,7 +272,7 @@ async def test_a_dead_member_leaves_nothing_stuck(pair: Pair) -> None:
             assert await names(instance, kinds.SECRETS, namespace="karmada-cluster") == set()
         finally:
             await pair.instance.supervisor.start(pair.member.group)
-            await pair.instance.supervisor.wait_ready(pair.member.group, timeout=60)
+            await pair.instance.supervisor.wait_ready(pair.member.group, timeout=PATIENCE)
             await instance.delete(kinds.PROPAGATION_POLICIES, "placed", namespace="default", missing_ok=True)
             await instance.delete(kinds.CONFIGMAPS, "placed", namespace="default", missing_ok=True)
         with pytest.raises(NotFound):

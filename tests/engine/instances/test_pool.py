@@ -25,6 +25,10 @@ from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import NAMESPACE, InstanceStatus, SecretReference, Writer
 
 FAST = PoolSettings(probe_interval=0.2, probe_timeout=1.0, retry_interval=0.1, grace=1.0)
+PATIENT = msgspec.structs.replace(FAST, probe_timeout=30.0)
+"""For tests in which no probe of a healthy target may fail: on a busy machine an answer may take more than a second."""
+UNHURRIED = msgspec.structs.replace(FAST, probe_timeout=5.0)
+"""For tests in which one target hangs, and no probe of another may fail."""
 SELF = Resource.of("authentication.k8s.io/v1", "selfsubjectreviews", kind="SelfSubjectReview", namespaced=False)
 INSTANCE, CLUSTER = TargetKind.INSTANCE, TargetKind.CLUSTER
 
@@ -174,12 +178,12 @@ async def test_instances_and_clusters_by_name(world: World, plane: EmbeddedPlane
     for name in ("frankfurt", "oregon"):
         connection = await plane.members.connection(name)
         members[await world.cluster(name, await world.secret(name, connection))] = connection
-    async with running(world) as watched:
+    async with running(world, settings=PATIENT) as watched:
         health = await watched.until(INSTANCE, demo, Reason.ANSWERS)
         assert health.reachable
         assert health.server_version.startswith("v1.35")
         assert health.latency is not None
-        assert 0 < health.latency < FAST.probe_timeout
+        assert 0 < health.latency < PATIENT.probe_timeout
         joined = (await watched.pool.instance(demo).list(kinds.CLUSTERS)).items
         assert {"frankfurt", "oregon"} <= {item["metadata"]["name"] for item in joined}
 
@@ -287,11 +291,13 @@ async def test_a_rotated_credential_is_used_at_once_and_the_old_client_ends_its_
     pki = Pki(plane.home.planes / await plane.instance_uid() / "pki")
     issued = pki.ensure_client(world.own, authority="ca", common_name=world.own, organizations=["system:masters"])
     rotated = msgspec.structs.replace(admin, client_cert=issued.cert.read_bytes(), client_key=issued.key.read_bytes())
+    # The time in which the old client must see an event through the new one, also on a busy machine.
+    graceful = msgspec.structs.replace(PATIENT, grace=10.0)
     # The relay breaks nothing here: it shows which connections are open.
     async with broken_way_to(admin) as (relay, connection):
         secret = await world.secret("demo", connection)
         demo = await world.instance("demo", secret)
-        async with running(world) as watched:
+        async with running(world, settings=graceful) as watched:
             await watched.until(INSTANCE, demo, Reason.ANSWERS)
             old = watched.pool.instance(demo)
             assert await user_of(old) != world.own
@@ -314,7 +320,7 @@ async def test_a_rotated_credential_is_used_at_once_and_the_old_client_ends_its_
                 await new.create(kinds.CONFIGMAPS, {"metadata": {"name": world.own}}, namespace="default")
                 assert (await in_flight).object["metadata"]["name"] == world.own
                 await new.delete(kinds.CONFIGMAPS, world.own, namespace="default")
-                await relay.wait_for_connections(0, timeout=FAST.grace + 2)
+                await relay.wait_for_connections(0, timeout=PATIENCE)
             # It was connected all the time: listeners were notified of the start and of the new client.
             assert watched.heard == [(demo, Reason.ANSWERS)] * 2
             assert watched.metric("kairship_pool_client_replacements_total", demo) == 1
@@ -332,7 +338,7 @@ async def test_a_deleted_target_is_gone_and_its_name_can_be_used_again(world: Wo
     frankfurt = await world.secret("frankfurt", await plane.members.connection("frankfurt"))
     oregon = await world.secret("oregon", await plane.members.connection("oregon"))
     name = await world.cluster("member", frankfurt)
-    async with running(world) as watched:
+    async with running(world, settings=PATIENT) as watched:
         await watched.until(CLUSTER, name, Reason.ANSWERS)
         old = watched.pool.cluster(name)
         first = await identity_of(old)
@@ -365,7 +371,7 @@ async def test_a_hanging_target_does_not_slow_another(world: World, plane: Embed
     well = await world.cluster("well", await world.secret("well", await plane.members.connection("oregon")))
     async with broken_way_to(await plane.members.connection("frankfurt")) as (relay, connection):
         ill = await world.cluster("ill", await world.secret("ill", connection))
-        async with running(world) as watched:
+        async with running(world, settings=UNHURRIED) as watched:
             connected = await watched.until(CLUSTER, ill, Reason.ANSWERS)
             await watched.until(CLUSTER, well, Reason.ANSWERS)
             relay.hold()
@@ -377,16 +383,18 @@ async def test_a_hanging_target_does_not_slow_another(world: World, plane: Embed
                 await watched.pool.cluster(well).version()
                 slowest = max(slowest, time.monotonic() - asked)
                 assert watched.pool.health(CLUSTER, well).reachable
+                await asyncio.sleep(0.05)  # the machine is left to others meanwhile
             noticed = time.monotonic() - began
-            # Two probes of a second each, and the pauses before them.
-            assert noticed < 20.0
-            assert slowest < 2.0
+            # Two probes of five seconds each, and the pauses before them.
+            assert noticed < 60.0
+            # Whoever waited for the other would have waited for as long as a probe of it hangs.
+            assert slowest < UNHURRIED.probe_timeout
             health = watched.pool.health(CLUSTER, ill)
             assert health.reason is Reason.TIMED_OUT
             assert isinstance(health.error, TimedOut)
             assert health.since > connected.since
             with pytest.raises(
-                NotConnected, match=r"no answer since .* UTC: .* did not answer GET /version within 1 s"
+                NotConnected, match=r"no answer since .* UTC: .* did not answer GET /version within 5 s"
             ):
                 watched.pool.cluster(ill)
             assert all(isinstance(each, TimedOut) for each in await asyncio.gather(*stuck, return_exceptions=True))
@@ -400,7 +408,7 @@ async def test_a_hanging_target_does_not_slow_another(world: World, plane: Embed
 async def test_those_that_do_not_answer_are_tried_in_turns_and_hold_up_nobody(
     world: World, plane: EmbeddedPlane
 ) -> None:
-    one_by_one = msgspec.structs.replace(FAST, max_connecting=1)
+    one_by_one = msgspec.structs.replace(UNHURRIED, max_connecting=1)
     async with broken_way_to(await plane.members.connection("frankfurt")) as (relay, connection):
         relay.hold()
         dead = [await world.cluster(f"dead-{n}", await world.secret(f"dead-{n}", connection)) for n in range(3)]
@@ -417,11 +425,11 @@ async def test_those_that_do_not_answer_are_tried_in_turns_and_hold_up_nobody(
 
 async def test_new_credentials_are_not_delayed_by_a_probe_that_hangs(world: World, plane: EmbeddedPlane) -> None:
     direct = await plane.members.connection("oregon")
-    patient = msgspec.structs.replace(FAST, probe_timeout=60.0)
+    hanging = msgspec.structs.replace(FAST, probe_timeout=60.0)
     async with broken_way_to(direct) as (relay, connection):
         relay.hold()
         name = await world.cluster("stuck", await world.secret("stuck", connection))
-        async with running(world, settings=patient) as watched:
+        async with running(world, settings=hanging) as watched:
             await relay.wait_for_connections(1)
             began = time.monotonic()
             await world.secret("stuck", direct)
@@ -430,7 +438,7 @@ async def test_new_credentials_are_not_delayed_by_a_probe_that_hangs(world: Worl
 
 
 async def test_one_failed_probe_is_no_outage(world: World, plane: EmbeddedPlane) -> None:
-    forgiving = msgspec.structs.replace(FAST, failure_threshold=1000)
+    forgiving = msgspec.structs.replace(PATIENT, failure_threshold=1000)
     async with broken_way_to(await plane.members.connection("oregon")) as (relay, connection):
         name = await world.cluster("flaky", await world.secret("flaky", connection))
         async with running(world, settings=forgiving) as watched:
@@ -447,7 +455,7 @@ async def test_one_failed_probe_is_no_outage(world: World, plane: EmbeddedPlane)
 
 
 async def test_busy_callers_are_bounded_and_do_not_make_a_target_look_dead(world: World, plane: EmbeddedPlane) -> None:
-    narrow = msgspec.structs.replace(FAST, max_connections=2)
+    narrow = msgspec.structs.replace(PATIENT, max_connections=2)
     name = await world.cluster("busy", await world.secret("busy", await plane.members.connection("oregon")))
     async with running(world, settings=narrow) as watched:
         await watched.until(CLUSTER, name, Reason.ANSWERS)
@@ -470,7 +478,7 @@ async def test_clients_outlive_the_global_cluster(world: World, plane: EmbeddedP
     async with (
         broken_way_to(kube.connection) as (relay, connection),
         Client(connection, timeout=2) as home,
-        running(world, home=home) as watched,
+        running(world, settings=PATIENT, home=home) as watched,
     ):
         await watched.until(CLUSTER, name, Reason.ANSWERS)
         old = watched.pool.cluster(name)
@@ -502,7 +510,7 @@ async def test_a_defect_on_the_way_to_one_target_costs_the_others_nothing(
     ill_secret = await world.secret("ill", Connection(server=good.server, ca=good.ca, token=token))
     ill = await world.cluster("ill", ill_secret, endpoint="https://10.0.0.1")
     well = await world.cluster("well", await world.secret("well", good))
-    async with running(world) as watched:
+    async with running(world, settings=PATIENT) as watched:
         await watched.until(CLUSTER, well, Reason.ANSWERS)
         logged = ""
 

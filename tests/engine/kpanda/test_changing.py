@@ -2,11 +2,13 @@
 
 import base64
 import uuid
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 from support.container_management import CLUSTER, Management, condition, is_ready, kubeconfig
+from support.our_kinds import delete_when_allowed
 from support.relay import relay_to
 from support.services import refused
 from support.waiting import eventually
@@ -94,11 +96,16 @@ async def test_a_new_credential_is_verified_and_used_at_once(
     renewed = msgspec.structs.replace(frankfurt, client_cert=None, client_key=None, token=token)
     shown = await kpanda("Clusters.UpdateClusterCredential", Cluster, name="one", credential=kubeconfig(renewed))
     assert shown.status is not None
-    assert shown.status.phase is ClusterPhase.RUNNING
-    now = await kpanda.world.get(CLUSTER, "one")
-    credentials = now["status"]["credentials"]
-    assert credentials["resourceVersion"] != before["status"]["credentials"]["resourceVersion"]
-    await kpanda.until("one", is_ready)
+    # The reply waits for the status for a few seconds only.
+    assert shown.status.phase in {ClusterPhase.RUNNING, ClusterPhase.UPDATING}
+    written = (await kpanda.world.get(kinds.SECRETS, secret, namespace=NAMESPACE))["metadata"]["resourceVersion"]
+    assert int(written) > int(before["status"]["credentials"]["resourceVersion"])
+
+    def is_verified(found: Object) -> bool:
+        version = found["status"]["credentials"]["resourceVersion"]
+        return is_ready(found) and found["status"]["phase"] == "RUNNING" and int(version) >= int(written)
+
+    await kpanda.until("one", is_verified)
 
 
 async def admin_token(client: Client) -> str:
@@ -113,7 +120,11 @@ async def admin_token(client: Client) -> str:
     reply = await client.create(
         kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace="default", name=name, subresource="token"
     )
-    return str(reply["status"]["token"])
+    token = str(reply["status"]["token"])
+    own = msgspec.structs.replace(client.connection, client_cert=None, client_key=None, token=token)
+    async with Client(own) as account:  # the API server hears of new rights with a delay
+        await eventually(partial(account.list, kinds.NODES), "the rights of the account")
+    return token
 
 
 async def test_a_new_token_is_used_without_beginning_anew(kpanda: Management, frankfurt: Connection) -> None:
@@ -140,6 +151,7 @@ async def test_another_endpoint_must_lead_to_the_same_cluster(
     kpanda: Management, frankfurt: Connection, second: Connection
 ) -> None:
     await kpanda.register(frankfurt, name="one")
+    await kpanda.until("one", is_ready)  # from then on it is known which cluster it is
     with refused(Code.FAILED_PRECONDITION):
         await kpanda("Clusters.UpdateCluster", Cluster, name="one", spec=ClusterSpec(endpoint=second.server))
     url = URL(frankfurt.server)
@@ -172,10 +184,15 @@ async def test_one_dead_cluster_holds_up_no_other(
         for number in range(20):
             await apply_cluster(kpanda, f"silent-{number}", "silent")
         await kpanda.register(frankfurt, name="well")
-        await kpanda.until("well", is_ready, timeout=20)
-        dead = await kpanda.until("silent-3", lambda each: each.get("status", {}).get("phase") == "UNKNOWN", timeout=20)
-        assert condition(dead, "Reachable") == ("False", "TimedOut")
-        assert condition(dead, "CredentialsValid") == ("Unknown", "NotVerified")
+        # Each of the silent ones is given up after six seconds: one after the other, they would take two minutes.
+        await kpanda.until("well", is_ready, timeout=60)
+
+        def is_known_to_be_dead(found: Object) -> bool:
+            told = condition(found, "Reachable"), condition(found, "CredentialsValid")
+            phase = found.get("status", {}).get("phase")
+            return phase == "UNKNOWN" and told == (("False", "TimedOut"), ("Unknown", "NotVerified"))
+
+        await kpanda.until("silent-3", is_known_to_be_dead, timeout=60)
 
 
 async def test_what_is_applied_with_kubectl_is_held_to_the_same(
@@ -252,16 +269,17 @@ async def test_a_caller_sees_clusters_of_instances_within_reach(
     finally:
         kpanda.sight = EVERYTHING
         await kpanda.world.delete(kpanda.memberships, "mine")
+        await delete_when_allowed(kpanda.world, CLUSTER, "mine")
 
 
 async def test_a_watch_tells_what_comes_changes_and_goes(kpanda: Management, frankfurt: Connection) -> None:
     events = kpanda.watch("Clusters.WatchClusters", label_selector="tier=edge")
     assert (await anext(events)).type is WatchEventType.SYNCED
     await kpanda.register(frankfurt, name="seen", labels={"tier": "edge"})
-    added = await anext(events)
-    assert added.type is WatchEventType.ADDED
-    while (await anext(events)).cluster.status.phase is not ClusterPhase.RUNNING:
-        pass
+    event = await anext(events)
+    assert event.type is WatchEventType.ADDED
+    while event.cluster.status.phase is not ClusterPhase.RUNNING:  # a slow reader gets the latest state at once
+        event = await anext(events)
     await kpanda("Clusters.UpdateClusterLabels", Cluster, name="seen", remove=["tier"])
     while (event := await anext(events)).type is not WatchEventType.DELETED:
         assert event.type is WatchEventType.MODIFIED
@@ -276,7 +294,8 @@ async def test_a_kubeconfig_is_the_callers_own_and_ends(kpanda: Management, fran
     )
     assert "client-key-data" not in issued.kubeconfig
     async with Client(Connection.from_kubeconfig(issued.kubeconfig.encode())) as person, Client(frankfurt) as admin:
-        await person.list(kinds.PODS)
+        # The API server hears of new rights with a delay.
+        await eventually(partial(person.list, kinds.PODS), "the rights of the person")
         await person.list(kinds.SECRETS, namespace="default")
         with pytest.raises(Forbidden):
             await person.create(kinds.CLUSTER_ROLE_BINDINGS, {"metadata": {"name": "up"}, "roleRef": {}})
@@ -300,12 +319,14 @@ async def test_nodes_are_read_in_the_index_and_never_older_than_what_the_caller_
         found = await kpanda("Nodes.ListNodes", ListNodesResponse, cluster="one", page_size=-1, **asked)
         return {node.metadata.name for node in found.items if node.metadata}
 
-    assert await listed() == names
-    assert kpanda.age is not None
-    assert 0 < kpanda.age < 15
-    shown = await kpanda("Nodes.GetNode", Node, cluster="one", name=some)
-    assert shown.metadata is not None
-    assert kpanda.age > 0
+    async def answered_by_the_index() -> bool:  # it is, unless a busy machine has delayed the heartbeat
+        assert await listed() == names
+        listed_age = kpanda.age or 0.0
+        shown = await kpanda("Nodes.GetNode", Node, cluster="one", name=some)
+        assert shown.metadata is not None
+        return 0 < listed_age < 15 and (kpanda.age or 0.0) > 0
+
+    await eventually(answered_by_the_index, "nodes from the index")
     key = f"test-{uuid.uuid4().hex[:6]}"
     for number in range(10):
         changes = {"cluster": "one", "name": some, "set": {key: str(number)}}

@@ -166,6 +166,7 @@ async def test_an_excluded_namespace_is_read_in_the_cluster_and_is_not_in_the_in
                 assert everywhere <= names
             assert await reading.found(word) == {f"{shown}/{early}", f"{shown}/{late}"}
             # Cluster-scoped objects are not excluded, and the excluded Namespace itself is one of them.
+            await followed(store, "namespaces")
             assert hidden in await keys(store.index, cluster="it", resource=kinds.NAMESPACES)
     if isinstance(store, OnSqlite):
         await asyncio.to_thread(nothing_in, store, hidden)

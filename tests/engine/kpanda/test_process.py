@@ -32,7 +32,7 @@ async def put(world: Client, name: str, connection: Connection) -> Object:
     return await world.create(CLUSTER, {"metadata": {"name": name}, "spec": {"credentials": {"name": f"of-{name}"}}})
 
 
-async def ready(world: Client, name: str, *, timeout: float = 90.0) -> Object:
+async def ready(world: Client, name: str, *, timeout: float = PATIENCE) -> Object:
     async def look() -> Object | None:
         found = await world.get(CLUSTER, name)
         return found if is_ready(found) else None
@@ -141,6 +141,7 @@ async def test_replicas_on_a_database(home: Connection, plane: EmbeddedPlane, tm
                 found = [await world.get(CLUSTER, name) for name in clusters]
                 return all(each["status"]["collector"]["holder"] == holder for each in found)
 
-            await eventually(all_its_own, "the handing over", timeout=12)
+            # The Lease that was given back is the proof that nobody had to wait for its end.
+            await eventually(all_its_own, "the handing over")
         for name in clusters:
             await world.delete(CLUSTER, name)

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -31,31 +32,24 @@ from kairship.rpc.errors import Code
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def account(client: Client, *rules: Object) -> str:
-    """A service account in a cluster with these rights."""
+async def token_with(client: Client, rule: Object) -> str:
+    """A token of a new service account in a cluster, which may list nodes by this rule."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, namespace="default")
-    if rules:
-        role = {"metadata": {"name": name}, "rules": list(rules)}
-        await client.create(kinds.CLUSTER_ROLES, role)
-        binding = {
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
-        }
-        await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
-    return name
-
-
-async def token_of(client: Client, name: str, seconds: int = 3600) -> str:
-    reply = await client.create(
-        kinds.SERVICE_ACCOUNTS,
-        {"spec": {"expirationSeconds": seconds}},
-        namespace="default",
-        name=name,
-        subresource="token",
-    )
-    return str(reply["status"]["token"])
+    await client.create(kinds.CLUSTER_ROLES, {"metadata": {"name": name}, "rules": [rule]})
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }
+    await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+    request = {"spec": {"expirationSeconds": 3600}}
+    reply = await client.create(kinds.SERVICE_ACCOUNTS, request, namespace="default", name=name, subresource="token")
+    given = str(reply["status"]["token"])
+    own = msgspec.structs.replace(client.connection, client_cert=None, client_key=None, token=given)
+    async with Client(own) as account:  # the API server hears of new rights with a delay
+        await eventually(partial(account.list, kinds.NODES), "the rights of the account")
+    return given
 
 
 EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
@@ -101,7 +95,7 @@ async def test_a_cluster_is_registered_and_its_state_is_found_out(kpanda: Manage
 
 async def test_a_token_with_its_authority_does_as_well(kpanda: Management, frankfurt: Connection) -> None:
     async with Client(frankfurt) as client:
-        given = await token_of(client, await account(client, EVERYTHING))
+        given = await token_with(client, EVERYTHING)
     credential = token(frankfurt.server, frankfurt.ca, given)
     await kpanda("Clusters.CreateCluster", Cluster, name="by-token", credential=credential)
     # The token expires within the hour. As its account may do everything, it is renewed before that.
@@ -198,7 +192,7 @@ async def test_a_credential_that_has_ended_is_refused(kpanda: Management, frankf
 async def test_missing_rights_are_named(kpanda: Management, frankfurt: Connection) -> None:
     rules = {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]}
     async with Client(frankfurt) as client:
-        given = await token_of(client, await account(client, rules))
+        given = await token_with(client, rules)
     credential = token(frankfurt.server, frankfurt.ca, given)
     async with nothing_is_left(kpanda):
         with refused(Code.FAILED_PRECONDITION, "lacks rights: list pods, watch pods"):
@@ -345,11 +339,14 @@ async def test_a_cluster_in_an_instance_is_not_removed(kpanda: Management, frank
     await kpanda.world.create(resource, membership)
     # The API server sees the membership with a delay.
     await eventually(lambda: refusal_of(kpanda, "joined"), "the refusal")
+
+    async def instance_is_shown() -> bool:
+        shown = await kpanda("Clusters.GetCluster", Cluster, name="joined")
+        return shown.status is not None and shown.status.instance == "somewhere"
+
+    await eventually(instance_is_shown, "the instance of the cluster")
     with refused(Code.FAILED_PRECONDITION, "belongs to instance somewhere: remove it from there first"):
         await kpanda("Clusters.DeleteCluster", Empty, name="joined")
-    shown = await kpanda("Clusters.GetCluster", Cluster, name="joined")
-    assert shown.status is not None
-    assert shown.status.instance == "somewhere"
     await kpanda.world.delete(resource, "joined")
 
     async def may_go() -> bool:

@@ -4,6 +4,7 @@ import base64
 import datetime as dt
 import uuid
 from collections.abc import AsyncIterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,7 +64,10 @@ async def token_of(cluster: Connection, *verbs: str) -> Connection:
         binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
         await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
         issued = await issue_token(client, namespace="default", account=name, seconds=LIFE, timeout=10.0)
-    return msgspec.structs.replace(cluster, client_cert=None, client_key=None, token=issued.token)
+    own = msgspec.structs.replace(cluster, client_cert=None, client_key=None, token=issued.token)
+    async with Client(own) as account:  # the API server hears of new rights with a delay
+        await eventually(partial(account.list, kinds.NODES), "the rights of the account")
+    return own
 
 
 async def kept(kpanda: Management) -> tuple[Object, Connection]:

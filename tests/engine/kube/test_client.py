@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 import pytest
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 
 from kairship.kube import (
     Client,
@@ -90,15 +90,15 @@ async def widgets(client: Client) -> AsyncIterator[Resource]:
     group = f"{secrets.token_hex(4)}.kairship.test"
     created = await client.apply_object(crd(group), field_manager="test")
     name = created["metadata"]["name"]
-    watch = client.watch(kinds.CRDS, field_selector=f"metadata.name={name}", server_timeout=30)
-    async with aclosing(watch) as events:
-        async for event in events:
-            conditions = event.object.get("status", {}).get("conditions") or []
-            if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
-                break
-        else:
-            pytest.fail("the CRD was not established within 30 s")
-    yield Resource.of(f"{group}/v1", "widgets", kind="Widget", namespaced=False)
+    resource = Resource.of(f"{group}/v1", "widgets", kind="Widget", namespaced=False)
+
+    async def served() -> bool:  # requests and discovery hear one after the other that the CRD is established
+        await client.list(resource, limit=1)
+        reply = await client.request("GET", f"/apis/{group}/v1")
+        return reply.status == 200 and b"widgets/status" in reply.body
+
+    await eventually(served, "the new kind being served")
+    yield resource
     await client.delete(kinds.CRDS, name)
 
 
@@ -201,7 +201,7 @@ async def test_a_watch_tells_every_change_in_order(client: Client, namespace: st
         namespace=namespace,
         resource_version=start,
         field_selector="metadata.name=a",
-        server_timeout=4,
+        server_timeout=12,  # the server sends the bookmark two seconds before, and the rest must be done by then
     )
     events: list[WatchEvent[Object]] = []
     async for event in watch:  # to the end that the server makes after its timeout

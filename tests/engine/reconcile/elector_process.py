@@ -1,7 +1,7 @@
 """A candidate process that, while it leads, writes one ConfigMap after the other through the fence.
 
-It prints one JSON object per line when it begins and ceases to lead. SIGTERM stops it in order. Each ConfigMap has the
-number of the term in which it was written.
+It prints one JSON object per line when it stands, which means that it has read the lease, and when it begins and ceases
+to lead. SIGTERM stops it in order. Each ConfigMap has the number of the term in which it was written.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import structlog
 
 from kairship.kube import Connection, KubeError, kinds
 from kairship.reconcile import Elector, FencedBy, InterceptedClient, LeaderTerm, LeaseName, Metrics, TermEnded
+from kairship.reconcile.leaderelection import elector as elector_module
+from kairship.reconcile.leaderelection.lease_lock import LeaseLock
 
 
 def say(event: str, **details: object) -> None:
@@ -28,6 +30,19 @@ def block(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(1000))
+
+
+class TellingLock(LeaseLock):
+    """Says when it has read the lease for the first time: from then on it knows when the lease runs out."""
+
+    _told = False
+
+    async def _claim(self) -> LeaderTerm | None:
+        term = await super()._claim()
+        if not self._told:
+            self._told = True
+            say("stands")
+        return term
 
 
 class Writer:
@@ -74,13 +89,13 @@ async def main(arguments: argparse.Namespace) -> None:
 
     standing = asyncio.create_task(elector.run(lead))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, standing.cancel)
-    say("stands", identity=elector.identity)
     await asyncio.wait((standing,))
     say("ended")
 
 
 if __name__ == "__main__":
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    elector_module.LeaseLock = TellingLock  # type: ignore[attr-defined]
     parser = argparse.ArgumentParser()
     parser.add_argument("kubeconfig")
     parser.add_argument("namespace")

@@ -80,7 +80,7 @@ class Notes:
     def content(self) -> dict[str, str]:
         return {note.metadata.name: note.data.get("text", "") for note in self.reflector.store}
 
-    async def become(self, *, timeout: float = 90.0, **expected: str) -> None:
+    async def become(self, *, timeout: float = PATIENCE, **expected: str) -> None:
         """Waits until the store has exactly these objects."""
         await self.changes.until(lambda _: self.content() == expected, timeout=timeout)
 
@@ -166,7 +166,7 @@ async def test_a_dead_connection_is_noticed_and_replaced(
         relay.hold()
         await write(client, namespace, b="1")
         await delete(client, namespace, "a")
-        await notes.pauses.until(bool)
+        await notes.pauses.until(bool, timeout=PATIENCE)
         await relay.heal()
         await notes.become(b="1")
 
@@ -230,7 +230,7 @@ async def test_through_everything_that_happens_to_a_server(own: OwnCluster) -> N
     """One reflector survives a crash, new certificates and a restore of older data."""
     port = own.plane.ports["kube-apiserver"]
     async with (
-        Client(own.connection, timeout=5) as client,
+        Client(own.connection) as client,
         relay_to("127.0.0.1", port) as relay,
         through(relay, own) as far,
         reflecting(far, "default") as notes,
@@ -266,7 +266,7 @@ async def test_through_everything_that_happens_to_a_server(own: OwnCluster) -> N
 async def test_history_that_goes_away_while_its_pages_are_read(own: OwnCluster) -> None:
     """The data is compacted between two pages, and the server that could remember it is replaced."""
     connection = own.connection
-    async with Client(connection, timeout=5) as client:
+    async with Client(connection) as client:
         await write(client, "default", **{f"page-{number}": "1" for number in range(5)})
 
         def between_pages() -> Interceptor:
@@ -283,7 +283,7 @@ async def test_history_that_goes_away_while_its_pages_are_read(own: OwnCluster) 
 
             return interceptor
 
-        async with InterceptedClient(connection, interceptors=[between_pages()], timeout=5) as reading:
+        async with InterceptedClient(connection, interceptors=[between_pages()]) as reading:
             steps = await steps_until(reading, "default", lambda steps: isinstance(steps[-1], ListEnded), options=FAST)
         assert [type(step.error) for step in steps if isinstance(step, Interrupted)] == [Expired]
         assert sum(isinstance(step, ListBegan) for step in steps) == 2

@@ -158,7 +158,7 @@ async def test_kubectl_get_tells_how_an_instance_is(client: Client, kubectl: Kub
     assert "Shop" in table
     assert "AsExpected" in table
 
-    code, said = await kubectl("wait", "--for=condition=Ready", f"instance/{own}", "--timeout=5s")
+    code, said = await kubectl("wait", "--for=condition=Ready", f"instance/{own}", "--timeout=60s")
     assert (code, said) == (0, f"instance.kairship.io/{own} condition met\n")
 
 

@@ -48,6 +48,6 @@ def test_following_through_a_rotation(shell: Shell, log: Path) -> None:
                 writer.write("new\n")
             assert following.stdout.readline() == "new\n"
             following.send_signal(signal.SIGINT)
-            assert following.wait(10) == 130
+            assert following.wait(60) == 130
         finally:
             following.kill()

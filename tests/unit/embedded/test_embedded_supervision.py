@@ -3,12 +3,12 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from support.shared_plane import Silent
+from support.waiting import PATIENCE
 
 from kairship.embedded import supervision
 from kairship.supervisor import NotRunning, SupervisorClient, daemon
@@ -21,10 +21,10 @@ async def root(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def becomes(root: Path, *, running: bool) -> None:
-    deadline = time.monotonic() + 10
-    while supervision.is_running(root) is not running:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0)
+    """Looks more often than `eventually`, in order not to miss the moment before the supervisor listens."""
+    async with asyncio.timeout(PATIENCE):
+        while supervision.is_running(root) is not running:  # noqa: ASYNC110 -- another process changes it
+            await asyncio.sleep(0.005)
 
 
 async def test_one_is_started_and_then_kept(root: Path) -> None:

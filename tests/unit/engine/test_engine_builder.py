@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 from unit.engine.workshop import Workshop
 
 from kairship.engine import Event, Group, build
@@ -42,7 +42,7 @@ class Reports:
         self.changed.set()
 
     async def until(self, condition: Callable[[Event], bool]) -> Event:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 self.changed.clear()
                 for event in self.events:
@@ -72,7 +72,7 @@ def _path(workshop: Workshop, name: str) -> Path:
 
 
 async def _says(*command: str | Path) -> str:
-    outcome = await run(command, env=os.environ, timeout=30)
+    outcome = await run(command, env=os.environ, timeout=PATIENCE)
     assert outcome.status == 0
     return (outcome.stdout + outcome.errors).strip()
 
@@ -276,8 +276,8 @@ async def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path, m
     monkeypatch.setattr("kairship.engine.command._GRACE_SECONDS", 0.2)
     pids = tmp_path / "pids"
     hanging = f"sleep 300 & echo $! > {pids}; echo $$ >> {pids}; wait"
-    with pytest.raises(StepTimeoutError, match="within 1 s"):
-        await run(["/bin/sh", "-c", hanging], env={}, timeout=1)
+    with pytest.raises(StepTimeoutError, match="within 3 s"):
+        await run(["/bin/sh", "-c", hanging], env={}, timeout=3)
 
     def all_ended() -> bool:
         return not any(_runs(int(pid)) for pid in pids.read_text().split())

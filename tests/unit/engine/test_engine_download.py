@@ -11,6 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from support.waiting import PATIENCE
 from unit.engine.workshop import Workshop
 
 from kairship.engine import Event, build
@@ -55,12 +56,12 @@ async def proxied(workshop: Workshop, proxy: str, tmp_path: Path) -> AsyncIterat
         "GOFLAGS": "-mod=mod -modcacherw",
     }
     shutil.rmtree(source)
-    pinned = await run(["go", "mod", "download", "all"], cwd=workshop.demo, env=environ, timeout=30)
+    pinned = await run(["go", "mod", "download", "all"], cwd=workshop.demo, env=environ, timeout=PATIENCE)
     assert pinned.status == 0, pinned.errors
-    await run(["go", "clean", "-modcache"], env=environ, timeout=30)
+    await run(["go", "clean", "-modcache"], env=environ, timeout=PATIENCE)
     assert not (tmp_path / "sources").exists()
     yield replace(workshop, environ=environ)
-    await run(["go", "clean", "-modcache"], env=environ, timeout=30)
+    await run(["go", "clean", "-modcache"], env=environ, timeout=PATIENCE)
 
 
 def _zip(source: Path, target: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 from support.index_objects import body, fill, keys
+from support.waiting import PATIENCE
 
 from kairship.index import BrokenIndexError, NoSuchClusterError, Query, VisibleScope, plan
 from kairship.index.sqlite import SqliteIndex, SqliteWriter, clusters, remove_cluster
@@ -149,7 +150,7 @@ async def test_a_kill_in_the_middle_leaves_whole_transactions(tmp_path: Path, in
         assert process.stdout is not None
         written = 0
         while written < 200:
-            written = int(await asyncio.wait_for(process.stdout.readline(), 30))
+            written = int(await asyncio.wait_for(process.stdout.readline(), PATIENCE))
         process.send_signal(signal.SIGKILL)
         await process.wait()
         async with index.snapshot("one") as snapshot:

@@ -13,7 +13,8 @@ from yarl import URL
 
 from kairship.kube import Client, Connection, Impersonation, errors, kinds
 
-PROMPTLY = 2.0
+PROMPTLY = 30.0
+"""Seconds. The calls themselves would take ten minutes."""
 
 CA = Authority()
 SILENT = Reply(b"", "hang")

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 from support.waiting import eventually
 
-from kairship.supervisor import HttpProbe, ProcessSpec, SupervisorClient, SupervisorError
+from kairship.supervisor import HttpProbe, NotRunning, ProcessSpec, SupervisorClient, SupervisorError
 from kairship.supervisor.__main__ import supervise
 from kairship.supervisor.paths import Layout
 from kairship.supervisor.ports import PortAllocator
@@ -41,7 +42,8 @@ async def client(data_dir: Path) -> AsyncIterator[SupervisorClient]:
     await eventually(answers, "the supervisor answering")
     yield client
     if not running.done():
-        await client.shutdown()
+        with suppress(NotRunning):  # it has closed its socket, and is about to end
+            await client.shutdown()
     await running
 
 

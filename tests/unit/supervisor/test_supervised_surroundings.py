@@ -24,9 +24,12 @@ async def test_children_inherit_next_to_nothing(
 ) -> None:
     monkeypatch.setenv("SOME_TOKEN", "secret")
     out = tmp_path / "env.json"
-    script = f"import os, json, time; json.dump(dict(os.environ), open({str(out)!r}, 'w')); time.sleep(1000)"
+    script = (
+        f"import os, json, time; json.dump(dict(os.environ), open({f'{out}.new'!r}, 'w'));"
+        f"os.rename({f'{out}.new'!r}, {str(out)!r}); time.sleep(1000)"
+    )
     await client.put(ProcessSpec(name="g/a", argv=(sys.executable, "-I", "-c", script), cwd="/", env={"GIVEN": "1"}))
-    await client.wait_ready("g/a", timeout=60)
+    await eventually(out.exists, "what the process has written")
     seen = json.loads(out.read_text())
     assert seen["GIVEN"] == "1"
     assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "TMPDIR", "GIVEN"}  # Python itself sets LC_CTYPE

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.supervisor import AlreadyRunning, NotRunning, ProcessSpec, StartFailed, State, SupervisorClient, daemon
 from kairship.supervisor.os_process import identity
@@ -30,7 +30,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
     async def start(data_dir: Path) -> SupervisorClient:
         started.append(data_dir)
-        return await daemon.start(data_dir)
+        return await daemon.start(data_dir, timeout=PATIENCE)
 
     yield start
     for data_dir in started:
@@ -126,7 +126,9 @@ async def test_a_data_directory_has_one_supervisor(start: Start, data_dir: Path)
     assert refusal.value.pid == pid
 
     command = [sys.executable, "-m", "kairship.supervisor", "--data-dir", str(data_dir)]
-    second = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=20, check=False)
+    second = await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert second.returncode == 1
     assert f"already owns this data directory (pid {pid})" in second.stderr
     assert (await client.health()).pid == pid

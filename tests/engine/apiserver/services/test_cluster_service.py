@@ -76,21 +76,24 @@ def _names(clusters: list[Cluster]) -> list[str]:
 
 
 async def test_members_are_listed_with_what_karmada_finds(api: Api) -> None:
-    found = await api(
-        "Cluster.ListJoinedClusters",
-        ListJoinedClustersResponse,
-        instance="demo",
-        sort_by=SortBy.field_name,
-        sort_dir=SortDir.asc,
-        phase="running",
-    )
-    assert _names(found.items)[:2] == ["frankfurt", "oregon"]
-    frankfurt = found.items[0]
-    assert frankfurt.spec is not None
+    async def running() -> list[Cluster] | None:
+        """All members that run, as soon as Karmada has counted their nodes: it does so a while after they joined."""
+        found = await api(
+            "Cluster.ListJoinedClusters",
+            ListJoinedClustersResponse,
+            instance="demo",
+            sort_by=SortBy.field_name,
+            sort_dir=SortDir.asc,
+            phase="running",
+        )
+        counted = [each for each in found.items if each.status and each.status.resource_summary]
+        return counted if set(DEMO) <= set(_names(counted)) else None
+
+    members = await eventually(running, "the members that run")
+    assert _names(members)[:2] == ["frankfurt", "oregon"]
+    frankfurt = members[0]
     assert (frankfurt.spec.region, frankfurt.spec.zone) == ("eu-central-1", "eu-central-1a,eu-central-1b")
-    assert frankfurt.status is not None
     assert frankfurt.status.instance == "demo"
-    assert frankfurt.status.resource_summary is not None
     assert frankfurt.status.resource_summary.allocatable["cpu"] == "40"
 
     async def listed(**request: Any) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from support.manifests import deployment, policy
 from support.services import ALICE, Api
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 
 from kairship.apiserver.services.instance_clients import InstanceClients
 from kairship.apiserver.services.resources import Found, IndexReader, LiveReader, NotedWrites, Query
@@ -83,7 +83,8 @@ class World:
         self.live = LiveReader(InstanceClients(api.pool))
         self.watched = Watched(self.live)
         self._sqlite, self._log = SqliteIndex(root), SqliteWriteLog(root)
-        self.current: CurrentIndex | None = CurrentIndex(self._sqlite, self._log, max_age=3.0)
+        # The tests say what the index answers, and a busy machine must not let it grow old meanwhile.
+        self.current: CurrentIndex | None = CurrentIndex(self._sqlite, self._log, max_age=PATIENCE)
         self.reader = IndexReader(lambda: self.current, OneInstance(), self.watched)
         self.writes = NotedWrites(lambda: self.current, OneInstance())
         self.names = [f"reads-{uuid.uuid4().hex[:6]}{end}" for end in ("", "-b")]
@@ -99,6 +100,21 @@ class World:
             Query(instance="demo", resource=kind, window=Window(1, 1), key=_place, visible=ALL_OF_IT), call()
         )
         return self.watched.asked == before
+
+    async def has_deployments(self, namespace: str, number: int) -> bool:
+        """Whether the index has as many Deployments of a namespace. What was created after its list comes later."""
+        query = Query(
+            instance="demo",
+            resource=kinds.DEPLOYMENTS,
+            window=Window(1, ALL),
+            key=_place,
+            sort=Sort.NAME,
+            namespace=namespace,
+            visible=ALL_OF_IT,
+        )
+        before = self.watched.asked
+        found = await self.reader.query(query, call())
+        return self.watched.asked == before and found.total == number
 
 
 def call(caller: Caller = ALICE) -> Call:
@@ -124,6 +140,8 @@ async def world(api: Api, tmp_path_factory: pytest.TempPathFactory) -> AsyncIter
             await client.create(kinds.DEPLOYMENTS, deployment(f"app-{number}"), namespace=name)
         for kind in (kinds.DEPLOYMENTS, kinds.RESOURCE_BINDINGS, kinds.CLUSTERS):
             await eventually(partial(world.is_followed, kind), f"following {kind.plural}")
+        for name in world.names:
+            await eventually(partial(world.has_deployments, name, 7), f"the Deployments of {name} in the index")
         yield world
         for name in world.names:
             await (await api.instance()).delete(kinds.NAMESPACES, name)
@@ -213,7 +231,11 @@ async def test_where_objects_went(world: World) -> None:
         return ours.keys() == theirs.keys() != set()
 
     await eventually(placed, "bindings in the index")
-    assert await world.reader.providers("demo", call()) == await world.live.providers("demo", call())
+
+    async def same_providers() -> bool:  # other tests join clusters to this instance, and the index hears of it later
+        return await world.reader.providers("demo", call()) == await world.live.providers("demo", call())
+
+    await eventually(same_providers, "the providers in the index")
 
 
 async def test_without_an_index_the_instance_answers(world: World) -> None:

@@ -235,7 +235,8 @@ async def test_an_upgrade_is_a_newer_version_that_is_on_offer(api: Api, idle: st
 
 async def test_an_instance_with_clusters_is_not_deleted(api: Api) -> None:
     """This includes clusters that joined its Karmada without Kairship, as those of the demo did."""
-    with refused(Code.FAILED_PRECONDITION, "frankfurt, oregon"):
+    # Other tests join clusters to this instance as well, and the names are sorted.
+    with refused(Code.FAILED_PRECONDITION, r"has \d+ joined clusters \(.*\bfrankfurt\b"):
         await api("Instance.DeleteInstance", Empty, name="demo")
     with refused(Code.NOT_FOUND):
         await api("Instance.DeleteInstance", Empty, name="nobody")
@@ -311,20 +312,23 @@ async def test_an_instance_from_its_creation_to_its_end(api: Api, plane: Embedde
     """The controllers of the plane really create it, back it up, restore it and destroy it."""
     own = uuid.uuid4().hex[:8]
     name = f"life-{own}"
-    async with entrance_of(plane) as client:
-        exchange = RoundTripper(client, variables={}, names={"own": own})
-        wish = {"metadata": {"name": name}, "spec": {"alias": "Life", "description": "A test."}}
-        await exchange("Instance.CreateInstance", body={"data": wish})
     steps: list[str] = []
-    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events, asyncio.timeout(PATIENCE):
-        async for event in events:
-            if event.instance is None:
-                continue
-            if event.instance.status.operation is not None:
-                steps.append(event.instance.status.operation.step)
-            if event.instance.status.state is RUNNING and event.instance.status.operation is None:
-                break
-    assert "certificates" in steps
+    async with aclosing(api.watch("Instance.WatchInstances", name=name)) as events:
+        assert (await anext(events)).type is WatchEventType.SYNCED
+        async with entrance_of(plane) as client:
+            exchange = RoundTripper(client, variables={}, names={"own": own})
+            wish = {"metadata": {"name": name}, "spec": {"alias": "Life", "description": "A test."}}
+            await exchange("Instance.CreateInstance", body={"data": wish})
+        async with asyncio.timeout(PATIENCE):
+            async for event in events:
+                if event.instance is None:
+                    continue
+                if event.instance.status.operation is not None:
+                    steps.append(event.instance.status.operation.step)
+                if event.instance.status.state is RUNNING and event.instance.status.operation is None:
+                    break
+    # A watch tells the latest of several changes, so that a short step may be left out. This one takes seconds.
+    assert "control-plane" in steps
     shown = await api("Instance.GetInstance", Instance, name=name)
     assert shown.status is not None
     assert {condition.type: condition.status for condition in shown.status.conditions}["Ready"] == "True"

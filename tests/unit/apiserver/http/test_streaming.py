@@ -174,7 +174,7 @@ async def test_a_client_that_never_reads_is_disconnected(echo: Echo) -> None:
 
 
 async def test_a_stream_ends_after_its_time(echo: Echo) -> None:
-    async with running({INSTANCE: echo}, limits=Limits(stream_seconds=0.3)) as server:
+    async with running({INSTANCE: echo}, limits=Limits(stream_seconds=1.0)) as server:
         reply = await server.client.request("GET", PATH)
         assert b"event: error" in reply.body
         assert json.loads(reply.body.rpartition(b"data: ")[2])["code"] == 14

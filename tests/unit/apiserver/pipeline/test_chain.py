@@ -57,7 +57,7 @@ async def test_a_handler_knows_the_caller_and_the_deadline(server: Running, echo
     over_rest, over_grpc = echo.calls
     assert over_rest.caller == over_grpc.caller
     assert over_rest.origin == over_grpc.origin == "127.0.0.1"
-    assert 15 < over_rest.remaining() <= 20
+    assert 0 < over_rest.remaining() <= 20  # calls that write have a minute
     assert 0 < over_grpc.remaining() < 11
 
 
@@ -98,11 +98,11 @@ async def test_a_call_that_takes_too_long_ends(echo: Echo) -> None:
         reply = await server.client.request("GET", f"{BASE}/instances/slow")
         assert (reply.status, reply.json["code"]) == (504, 4)
         assert (await refusal(server.client, "slow")).code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert gauge(server.metrics, "kairship_apiserver_running") == 0
+        await eventually(lambda: gauge(server.metrics, "kairship_apiserver_running") == 0, "the end of both calls")
 
 
 async def test_a_stop_lets_running_calls_end(echo: Echo) -> None:
-    async with running({INSTANCE: echo}) as server:
+    async with running({INSTANCE: echo}, grace=60.0) as server:
         over_rest = asyncio.create_task(server.client.request("GET", f"{BASE}/instances/slow"))
         over_grpc = asyncio.create_task(server.client.call(GET, GET.request(name="slow")))
         for _ in range(2):
