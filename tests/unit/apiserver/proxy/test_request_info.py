@@ -15,6 +15,7 @@ from kairship.apiserver.proxy.request.request_info import NonResourceRequest, Re
         ("GET /api/v1/pods?watch=true", "watch", "", "pods", "", "", ""),
         ("GET /api/v1/pods?watch=1", "watch", "", "pods", "", "", ""),
         ("GET /api/v1/pods?watch=", "watch", "", "pods", "", "", ""),
+        ("GET /api/v1/pods?watch=False", "list", "", "pods", "", "", ""),
         ("GET /api/v1/pods?watch=false", "list", "", "pods", "", "", ""),
         ("GET /api/v1/pods/a/b?watch=true", "get", "", "pods", "b", "", "a"),
         ("POST /apis/apps/v1/namespaces/web/deployments", "create", "apps", "deployments", "", "web", ""),

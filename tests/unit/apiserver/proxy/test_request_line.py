@@ -77,3 +77,12 @@ def test_of_several_values_the_first_counts() -> None:
     assert line.has_repeated_parameters
     assert line.parameters == {"limit": "1"}
     assert isinstance(line.request_info, ResourceRequest)
+
+
+@pytest.mark.parametrize(
+    "query", ["watch=1;limit=5", "limit=5;watch=1", "watch=%zz", "watch=%", "limit=5&labelSelector=%3"]
+)
+def test_a_query_that_servers_read_in_different_ways_is_refused(query: str) -> None:
+    with pytest.raises(InvalidArgument, match="semicolon"):
+        parse(f"{PATH}/api/v1/pods?{query}")
+    assert parse(f"{PATH}/api/v1/pods?labelSelector=a%3Bb%25") is not None

@@ -56,7 +56,7 @@ RequestInfo: TypeAlias = ResourceRequest | NonResourceRequest
 def is_set(parameters: Mapping[str, str], name: str) -> bool:
     """Whether a boolean query parameter is true, as Kubernetes reads it: it is present and its value is not false."""
     value = parameters.get(name)
-    return value is not None and value not in _FALSE
+    return value is not None and value.lower() not in _FALSE
 
 
 def parse_request_info(method: str, path: str, parameters: Mapping[str, str]) -> RequestInfo:

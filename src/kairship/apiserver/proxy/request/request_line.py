@@ -4,6 +4,7 @@ Programs send the same requests again and again, and parsing a line takes longer
 parsed lines are cached.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import parse_qsl
@@ -20,11 +21,14 @@ from kairship.apiserver.proxy.request.request_info import (
     parse_request_info,
 )
 from kairship.apiserver.proxy.request.target import Target, target_of_host, target_of_path
+from kairship.rpc.errors import InvalidArgument
 from kairship.rpc.native_access import PREFIX, is_native_host
 
 _CACHED_LINES = 1024
 _LONGEST_CACHED = 1024
 """Characters of the longest line that is cached."""
+# Go drops parameters with these, Python keeps them.
+_AMBIGUOUS = re.compile(r";|%(?![0-9A-Fa-f]{2})")
 _SENSITIVE_SUBRESOURCES = frozenset({"exec", "attach", "portforward", "log", "proxy"})
 
 
@@ -63,6 +67,11 @@ def _parse(method: str, address: str, server_name: str, host: str) -> RequestLin
     if target is None:
         return None
     refuse_secrets(query)
+    if _AMBIGUOUS.search(query):
+        raise InvalidArgument(
+            "the query has a semicolon or an incomplete escape, which servers read in different ways; "
+            "write %3B for a semicolon and %25 for a percent sign"
+        )
     pairs = parse_qsl(query, keep_blank_values=True)
     # API servers take the first of several values.
     parameters = dict(reversed(pairs))
