@@ -29,6 +29,7 @@ from kairship.wire import methods, violations
 from support.instance_rights import grant
 from support.our_kinds import SERVED
 from support.own_global import identity
+from support.shared_plane import MEMBERS
 from support.waiting import PATIENCE, eventually
 
 INSTANCE = SERVED["Instance"]
@@ -133,7 +134,7 @@ async def services_of(plane: EmbeddedPlane, *, ghippo: Backend | None = None) ->
             running = [tasks.create_task(pool.run()), tasks.create_task(services.run())]
             await services.wait_synced()
             await pool.wait_synced()
-            await grant(await api.instance(), ALICE.id)
+            await grant(await api.instance(), ALICE.id, clusters=[member.name for member in MEMBERS])
             yield api
             for task in running:
                 task.cancel()

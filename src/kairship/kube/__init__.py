@@ -56,7 +56,7 @@ from kairship.kube.http.addresses import AddressRule
 from kairship.kube.http.tls import ssl_context
 from kairship.kube.http.transport import RawResponse, RoundTripper, Stream
 from kairship.kube.http.upgrade import Upgraded, UpgradeRefused
-from kairship.kube.resource import Resource
+from kairship.kube.resource import Resource, is_path_segment
 from kairship.kube.retry import retry_on_conflict
 from kairship.kube.watching import WatchEvent
 
@@ -111,6 +111,7 @@ __all__ = [
     "Upgraded",
     "WatchEvent",
     "errors",
+    "is_path_segment",
     "kinds",
     "retry_on_conflict",
     "ssl_context",

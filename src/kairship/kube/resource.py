@@ -4,6 +4,8 @@ from urllib.parse import quote
 
 import msgspec
 
+_UNSAFE = frozenset("/%\\")
+
 
 class Resource(msgspec.Struct, frozen=True):
     """One served kind: `deployments` of `apps/v1`. The group of the core API is the empty string."""
@@ -26,7 +28,7 @@ class Resource(msgspec.Struct, frozen=True):
     def path(self, *, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """Returns the path of one object, of its subresource, or (without `name`) of the collection.
 
-        Users choose names, so segments are encoded and dot segments are refused: no name leads to another path.
+        Users choose names, so what cannot be a name is refused: no name leads to another path.
         """
         root = group_version_path(self.api_version)
         if namespace is not None:
@@ -52,7 +54,16 @@ def group_version_path(api_version: str) -> str:
     return f"/apis/{_segment(group)}/{_segment(version)}" if group else f"/api/{_segment(version)}"
 
 
+def is_path_segment(text: str) -> bool:
+    """Whether a text can be a name in a path. Kubernetes accepts no other names, of any kind.
+
+    Encoding alone would not do: a proxy on the way, such as Karmada's to its members, decodes a path before it sends
+    the request on.
+    """
+    return text not in {"", ".", ".."} and not _UNSAFE.intersection(text)
+
+
 def _segment(text: str) -> str:
-    if text in {"", ".", ".."}:
+    if not is_path_segment(text):
         raise ValueError(f"{text!r} cannot be part of a path")
     return quote(text, safe=":")

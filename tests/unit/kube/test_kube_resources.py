@@ -1,6 +1,7 @@
 """Paths of objects, kinds found by discovery, and what the writing verbs send."""
 
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -44,6 +45,10 @@ def test_paths() -> None:
         (kinds.NODES, {"name": ".."}),
         (kinds.NODES, {"name": ""}),
         (kinds.PODS, {"namespace": "."}),
+        (kinds.PODS, {"namespace": "a", "name": "../secrets/s"}),
+        (kinds.PODS, {"namespace": "a", "name": "..%2fsecrets%2fs"}),
+        (kinds.PODS, {"namespace": "a", "name": "..\\secrets\\s"}),
+        (kinds.PODS, {"namespace": "a/secrets"}),
         (kinds.NODES, {"name": "n", "subresource": "proxy/../../secrets"}),
         (Resource.of("../v1", "pods", kind="Pod", namespaced=True), {}),
     ],
@@ -58,10 +63,10 @@ def test_no_name_reaches_another_path(name: str) -> None:
     try:
         path = kinds.NODES.path(name=name)
     except ValueError:
-        assert name in {".", ".."}
+        assert name in {".", ".."} or set(name) & set("/%\\")
     else:
         assert path.startswith("/api/v1/nodes/")
-        assert path.count("/") == 4
+        assert unquote(path).count("/") == 4
         assert not set(path) & set("?#% \\") - {"%"}
 
 

@@ -1,8 +1,9 @@
 """The clients by which services reach the API servers of instances.
 
-Everything that services do in an instance goes through here. They read with the plane's own credential, because the
-entrance has authorised the caller before. They write as the caller, so that the instance's own RBAC authorises the
-caller a second time, and the instance's own audit log says who it was.
+Everything that services do in an instance goes through here. They read with the plane's own credential if the entrance
+has authorised the caller for exactly what is read. Everything else they do as the caller, so that the instance's own
+RBAC authorises the caller a second time, and the instance's own audit log says who it was: all writes, and reads in
+members by names that come out of objects or in the course of another operation.
 """
 
 import asyncio
@@ -48,18 +49,18 @@ class InstanceClients:
                 raise no_instance(name) from None
             raise Unavailable(f"{refusal}; see the conditions of the instance", retry_after=2.0) from None
 
-    async def write_as_caller(self, name: str, call: Call, write: Callable[[Client], Awaitable[T]]) -> T:
-        """Writes in an instance as the caller.
+    async def as_caller(self, name: str, call: Call, request: Callable[[Client], Awaitable[T]]) -> T:
+        """Makes a request to an instance, or through it to a member, as the caller.
 
-        A right that was granted a moment ago may not have arrived in the instance yet. A write that RBAC has refused
-        has changed nothing, so it is retried for a while: `write` is called again. It must make one writing call, or
-        be able to begin anew.
+        A right that was granted a moment ago may not have arrived there yet. A request that RBAC has refused has
+        changed nothing, so it is retried for a while: `request` is called again. It must make one writing call, or be
+        able to begin anew.
         """
         person = person_inside(call.caller.id, call.groups_inside)
         give_up = min(time.monotonic() + _RIGHTS_DELAY, call.deadline)
         while True:
             try:
-                return await write(self.instance(name).impersonating(person))
+                return await request(self.instance(name).impersonating(person))
             except Forbidden as refused:
                 if not is_rbac_refusal(refused.message, person):
                     raise  # admission has refused the object; the caller has the right

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from kairship.apiserver.services.instance_clients import MemberResource
+from kairship.apiserver.services.instance_clients import InstanceClients, MemberResource
 from kairship.apiserver.services.object_views import MIRROR
 from kairship.apiserver.services.resources import ObjectAccess, list_page
 from kairship.apiserver.services.resources.kind import Predicate
@@ -37,14 +37,13 @@ _WORKLOADS: dict[Kind, tuple[Resource, ...]] = {
 async def list_pods_for_member_cluster(
     access: ObjectAccess, request: ListPodsForMemberClusterRequest, call: Call
 ) -> ListPodsForMemberClusterResponse:
-    client = access.clients.instance(request.instance)
     found, pagination = await list_page(
         access,
         request,
         call,
         kinds.PODS,
         _ORDER,
-        [in_phase(request.phase), await _of_workload(client, request, call)],
+        [in_phase(request.phase), await _of_workload(access.clients, request, call)],
         cluster=request.cluster,
         name_contains=request.name,
         label_selector=request.label_selector or None,
@@ -90,14 +89,25 @@ def in_phase(phase: str) -> Predicate | None:
     return lambda obj: (obj.get("status") or {}).get("phase") == name
 
 
-async def _of_workload(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate | None:
-    """Selects the pods of the workload that the request names; None if it names none."""
+async def _of_workload(
+    clients: InstanceClients, request: ListPodsForMemberClusterRequest, call: Call
+) -> Predicate | None:
+    """Selects the pods of the workload that the request names; None if it names none.
+
+    The entrance has authorised the caller to list pods only, so the workload is read as the caller.
+    """
     if not request.kind_name:
         return None
     if request.kind is Kind.Service:
-        return await _selected_by_service(client, request, call)
+        return await clients.as_caller(
+            request.instance, call, lambda client: _selected_by_service(client, request, call)
+        )
     if request.kind not in _WORKLOADS:
         raise InvalidArgument(violations=[("kind", "kindName needs the kind of the workload")])
+    return await clients.as_caller(request.instance, call, lambda client: _owned_by(client, request, call))
+
+
+async def _owned_by(client: Client, request: ListPodsForMemberClusterRequest, call: Call) -> Predicate:
     first, *owned = _WORKLOADS[request.kind]
     workload = await client.typed(MetadataOnly).get(
         MemberResource.at(request.cluster, first),

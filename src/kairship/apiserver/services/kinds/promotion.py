@@ -4,6 +4,9 @@ The resource templates are created first, and the policy that propagates them to
 propagated before the policy exists, so everything before it can be undone without touching the member. Karmada then
 adopts the objects in the member. Their pods stay, because the pod template is the same. What the instance has already
 is left as it is.
+
+Whoever can write in the member chooses the names in a Deployment. So names are checked like those of callers, and
+everything in the member is read as the caller: nobody gets a copy of what they could not read there themselves.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ from kairship.apiserver.services.instance_clients import FIELD_MANAGER, Instance
 from kairship.apiserver.services.resources import ObjectAccess
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import PromoteMemberClusterDeploymentRequest
 from kairship.kube import AlreadyExists as Exists
-from kairship.kube import KubeError, Object, Resource, kinds
+from kairship.kube import Client, KubeError, Object, Resource, is_path_segment, kinds
 from kairship.kube import NotFound as Missing
 from kairship.rpc.admission_errors import admission_as_invalid_argument
 from kairship.rpc.calls import Call, patience
@@ -51,6 +54,11 @@ async def promote_deployment(access: ObjectAccess, request: PromoteMemberCluster
             raise NotFound(f"cluster {request.cluster} has no Service {request.namespace}/{service}")
         wanted.append((kinds.SERVICES, found))
     for resource, name in sorted(set(references_of(deployment)), key=lambda each: (each[0].kind, each[1])):
+        if not is_path_segment(name):
+            raise FailedPrecondition(
+                f"Deployment {request.name} of cluster {request.cluster} refers to {resource.kind} {name[:253]!r}, "
+                "which cannot be a name; correct the Deployment in the cluster first"
+            )
         found = await promotion.get_from_member(resource, name)
         if found is not None and found.get("type") not in _CLUSTER_BOUND_SECRETS:
             wanted.append((resource, found))
@@ -70,10 +78,14 @@ class _Promotion:
         self._created: list[tuple[Resource, Object]] = []
 
     async def get_from_member(self, resource: Resource, name: str) -> Object | None:
-        return await self._find(MemberResource.at(self._cluster, resource), name)
+        """Raises `PermissionDenied` if the caller could not read it in the member directly."""
+        at_member = MemberResource.at(self._cluster, resource)
+        return await self._clients.as_caller(
+            self._instance, self._call, lambda client: self._find(client, at_member, name)
+        )
 
     async def is_in_instance(self, resource: Resource, name: str) -> bool:
-        return await self._find(resource, name) is not None
+        return await self._find(self._client, resource, name) is not None
 
     async def write(self, name: str, wanted: list[tuple[Resource, Object]]) -> None:
         """Writes everything, or nothing."""
@@ -105,7 +117,7 @@ class _Promotion:
         self._created.append((resource, created))
 
     async def _write(self, resource: Resource, obj: Object) -> Object:
-        return await self._clients.write_as_caller(
+        return await self._clients.as_caller(
             self._instance,
             self._call,
             lambda client: client.create(
@@ -127,9 +139,9 @@ class _Promotion:
             except KubeError:
                 continue  # the rest is deleted all the same
 
-    async def _find(self, resource: Resource, name: str) -> Object | None:
+    async def _find(self, client: Client, resource: Resource, name: str) -> Object | None:
         try:
-            return await self._client.get(resource, name, namespace=self._namespace, timeout=patience(self._call))
+            return await client.get(resource, name, namespace=self._namespace, timeout=patience(self._call))
         except Missing:
             return None
 

@@ -131,7 +131,7 @@ class Create(_RepliesJSON):
         resource, namespace = self.kind.resource, _namespace(self.kind, request)
         manifest = await read_manifest(request.data, resource, namespace=namespace)
         with admission_as_invalid_argument():
-            created = await access.clients.write_as_caller(
+            created = await access.clients.as_caller(
                 request.instance,
                 call,
                 lambda client: client.create(
@@ -152,7 +152,7 @@ class Update(_RepliesJSON):
         manifest = await read_manifest(request.data, resource, name=request.name, namespace=namespace)
         with admission_as_invalid_argument():
             reader = access.clients.instance(request.instance)
-            replaced = await access.clients.write_as_caller(
+            replaced = await access.clients.as_caller(
                 request.instance,
                 call,
                 lambda writer: replace(reader, resource, manifest, call, namespace=namespace, writer=writer),
@@ -183,7 +183,7 @@ class Delete(KindOperation):
         if kind.guard_delete is not None:
             await kind.guard_delete(current, client, call)
         with admission_as_failed_precondition():
-            await access.clients.write_as_caller(
+            await access.clients.as_caller(
                 request.instance,
                 call,
                 lambda writer: writer.delete(
@@ -273,7 +273,7 @@ async def _read(access: ObjectAccess, kind: Kind, request: Any, call: Call) -> O
 
 async def _patch(access: ObjectAccess, kind: Kind, request: Any, patch: Object, call: Call) -> Object:
     with admission_as_invalid_argument():
-        patched = await access.clients.write_as_caller(
+        patched = await access.clients.as_caller(
             request.instance,
             call,
             lambda client: client.patch(
