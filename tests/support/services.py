@@ -85,6 +85,7 @@ class Api:
         method = _METHODS[name]
         deadline = time.monotonic() + PATIENCE
         call = Call(request_id="test", caller=self.caller, method=method, deadline=deadline, sight=self.sight)
+        call.coverage_of = lambda _: self.sight.coverage
         request = method.request(**fields)
         assert not list(violations(request)), "the entrance would refuse this"
         return method, call, request

@@ -30,6 +30,13 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
             return [None]
         return sorted(filter(self.includes, self.namespaces))
 
+    def narrowed_to(self, other: "Visible") -> "Visible":
+        """The namespaces that are visible in both."""
+        limits = [each.namespaces for each in (self, other) if each.namespaces is not None]
+        return Visible(
+            namespaces=frozenset.intersection(*limits) if limits else None, reserved=self.reserved and other.reserved
+        )
+
     def includes(self, namespace: str) -> bool:
         if self.namespaces is not None and namespace not in self.namespaces:
             return False

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from protobuf import (
     DescFieldValueEnum,
@@ -42,7 +43,12 @@ from kairship.gen.kairship.ghippo.v1alpha1.identity_provider_pb import (
     GetIdentityProviderRequest,
     IdentityProvider,
 )
-from kairship.gen.kairship.ghippo.v1alpha1.role_pb import CreateRoleRequest, ListRolesRequest, UpdateRoleRequest
+from kairship.gen.kairship.ghippo.v1alpha1.role_pb import (
+    CreateRoleRequest,
+    GetRoleRequest,
+    ListRolesRequest,
+    UpdateRoleRequest,
+)
 from kairship.gen.kairship.ghippo.v1alpha1.session_pb import LoginRequest, LogoutRequest, RefreshTokenRequest
 from kairship.gen.kairship.ghippo.v1alpha1.user_pb import (
     CreateUserRequest,
@@ -385,6 +391,30 @@ async def test_roles_are_paged_and_searched(ghippo: Ghippo) -> None:
     assert ([role.id for role in reply.items], reply.pagination.total, reply.pagination.pages) == (["viewer"], 4, 2)
     reply = await ghippo("Roles.list_roles", ListRolesRequest(search="Platform"))
     assert [role.id for role in reply.items] == ["platform-admin"]
+
+
+async def test_custom_roles_are_for_users_who_have_a_role(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    await ghippo("Roles.create_role", CreateRoleRequest(id="secret-plan", permissions=["kairship.pods.get"]))
+
+    async def seen() -> set[str]:
+        return {role.id for role in (await ghippo("Roles.list_roles", ListRolesRequest(), by=ann)).items}
+
+    assert await seen() == {"platform-admin", "admin", "editor", "viewer"}
+    with pytest.raises(NotFound) as hidden:
+        await ghippo("Roles.get_role", GetRoleRequest(id="secret-plan"), by=ann)
+    with pytest.raises(NotFound) as missing:
+        await ghippo("Roles.get_role", GetRoleRequest(id="nobodys"), by=ann)
+    assert str(hidden.value).replace("secret-plan", "nobodys") == str(missing.value)
+    target = Target(kind=Target.Kind.PLATFORM)
+    await ghippo(
+        "Bindings.create_binding", CreateBindingRequest(subject=user_subject(ann), role="viewer", target=target)
+    )
+    assert "secret-plan" in await seen()
+    assert (await ghippo("Roles.get_role", GetRoleRequest(id="secret-plan"), by=ann)).id == "secret-plan"
+    limited = msgspec.structs.replace(signed_in(ann), limited_to=frozenset({"kairship.pods.get"}))
+    with pytest.raises(NotFound):
+        await ghippo("Roles.get_role", GetRoleRequest(id="secret-plan"), by=limited)
 
 
 async def test_the_audit_is_read_exported_and_verified(ghippo: Ghippo) -> None:

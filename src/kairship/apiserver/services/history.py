@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
 from kairship.apiserver.services.collected_clusters import CollectedClusters
 from kairship.gen.kairship.kpanda.v1alpha1.history_pb import (
     GetClusterHistoryRequest,
@@ -16,7 +17,7 @@ from kairship.index import BrokenIndexError, history
 from kairship.index.index_access import IndexAccess
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import InvalidArgument, NotFound, Unavailable
-from kairship.rpc.resource_cache import ResourceCaches
+from kairship.rpc.resource_cache import ResourceCaches, SeenMembership
 
 
 class HistoryService:
@@ -31,10 +32,7 @@ class HistoryService:
         name = request.cluster
         cluster = await self._caches.clusters.get(name, call)
         membership = await self._caches.memberships.get(name, call)
-        visible = (
-            call.sight.coverage.includes(membership.spec.instance) if membership else call.sight.coverage.everywhere
-        )
-        if cluster is None or cluster.spec.virtual or not visible:
+        if cluster is None or cluster.spec.virtual or not _is_visible(membership, call):
             raise NotFound(f"there is no cluster {name}")
         return await self._read(cluster.metadata.uid, request.span)
 
@@ -72,3 +70,9 @@ class HistoryService:
                 for measure, points in found.series.items()
             ],
         )
+
+
+def _is_visible(membership: SeenMembership | None, call: Call) -> bool:
+    """A cluster is visible to those who may look into the members of its instance, and otherwise on the platform."""
+    held = (call.sight.coverage, call.coverage_of(MEMBER_PROXY_PERMISSION))
+    return all(each.includes(membership.spec.instance) if membership else each.everywhere for each in held)

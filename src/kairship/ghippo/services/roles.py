@@ -17,6 +17,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.role_pb import (
     UpdateRoleRequest,
 )
 from kairship.ghippo.database import Database
+from kairship.ghippo.errors import NotFound
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
 from kairship.ghippo.tenancy import bindings, escalation, roles
@@ -33,6 +34,15 @@ def _message(role: roles.Role) -> Role:
     )
 
 
+def _is_visible(connection: sa.Connection, role: roles.Role, call: Call) -> bool:
+    """The built-in roles are in the documentation. Custom ones are for users who have a role themselves."""
+    return role.built_in or escalation.holds_anywhere(connection, call.caller, "ghippo.roles.get")
+
+
+def _visible(connection: sa.Connection, call: Call) -> list[roles.Role]:
+    return [role for role in roles.find(connection) if _is_visible(connection, role, call)]
+
+
 class Roles:
     def __init__(self, database: Database, *, clock: Now = now) -> None:
         self._database = database
@@ -42,7 +52,7 @@ class Roles:
         page = Page.of(request)
         found = [
             role
-            for role in await self._database.read(roles.find)
+            for role in await self._database.read(lambda connection: _visible(connection, call))
             if page.search.lower() in role.id or page.search.lower() in role.display_name.lower()
         ]
         begin = (page.position - 1) * page.limit
@@ -63,7 +73,13 @@ class Roles:
         return await self._database.write(work)
 
     async def get_role(self, request: GetRoleRequest, call: Call) -> Role:
-        return _message(await self._database.read(lambda connection: roles.get(connection, request.id)))
+        def work(connection: sa.Connection) -> Role:
+            found = roles.get(connection, request.id)
+            if not _is_visible(connection, found, call):
+                raise NotFound(f"there is no role {request.id}")
+            return _message(found)
+
+        return await self._database.read(work)
 
     async def update_role(self, request: UpdateRoleRequest, call: Call) -> Role:
         def work(connection: sa.Connection) -> Role:

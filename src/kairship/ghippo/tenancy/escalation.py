@@ -33,6 +33,14 @@ def check_may_become(connection: sa.Connection, granter: Caller, *, user: str = 
         check_may_grant(connection, granter, roles.get(connection, row.role_id).permissions, target)
 
 
+def holds_anywhere(connection: sa.Connection, caller: Caller, permission: str) -> bool:
+    """Whether the caller has the permission on anything at all."""
+    if caller.limited_to is not None and permission not in caller.limited_to:
+        return False
+    found = connection.execute(sa.select(bindings.c.role_id).where(_subjects_of(caller.id)).distinct()).scalars().all()
+    return any(permission in roles.get(connection, role).permissions for role in found)
+
+
 def _held(connection: sa.Connection, user: str, target: Target) -> set[str]:
     targets = [bindings.c.target_kind == "Platform"]
     targets += [

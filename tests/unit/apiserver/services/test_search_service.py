@@ -242,6 +242,27 @@ async def test_whoever_may_search_finds_what_they_may_list(index: IndexAccess) -
     assert (await search(index, "web", one)).items == []
 
 
+async def test_members_are_searched_by_those_who_may_reach_them(index: IndexAccess) -> None:
+    """What the native proxy does not open is not found either."""
+
+    def places_of(found: SearchObjectsResponse) -> set[tuple[str, str]]:
+        return {(hit.cluster, hit.namespace) for hit in found.items if hit.resource == "pods"}
+
+    one = call(Sight(coverage=Coverage(instances=frozenset({"prod"}))))
+    inside = places_of(await search(index, "web", one, instance=["prod"], limit=100))
+    assert {cluster for cluster, _ in inside} == {"", "frankfurt"}
+    one.coverage_of = lambda permission: Coverage(everywhere=permission != "kairship.clusters.proxy")
+    found = places_of(await search(index, "web", one, instance=["prod"], limit=100))
+    assert found == {place for place in inside if place[0] == ""}
+    one.coverage_of = lambda permission: (
+        Coverage(namespaces={"prod": frozenset({"a"})})
+        if permission == "kairship.clusters.proxy"
+        else Coverage(everywhere=True)
+    )
+    found = places_of(await search(index, "web", one, instance=["prod"], limit=100))
+    assert found == {place for place in inside if place[0] == "" or place[1] == "a"}
+
+
 async def test_what_nobody_gets_through_the_plane_is_not_found(index: IndexAccess, tmp_path: Path) -> None:
     writer = await SqliteWriter.open(tmp_path, "uid-k-prod")
     await fill(writer, kinds.CLUSTER_ROLE_BINDINGS, body("web-masters", namespace=""))

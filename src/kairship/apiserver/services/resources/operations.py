@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 from protobuf import DescFieldValueList, DescFieldValueMessage, DescMessage, Message
 from protobuf.wkt import Empty
 
+from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
+from kairship.apiserver.auth.authorisation import needed
 from kairship.apiserver.services.instance_clients import FIELD_MANAGER
 from kairship.apiserver.services.manifests import read_fields, read_manifest
 from kairship.apiserver.services.object_views import as_json
@@ -28,6 +30,7 @@ from kairship.kube import Object, Resource
 from kairship.rpc.admission_errors import admission_as_failed_precondition, admission_as_invalid_argument
 from kairship.rpc.calls import Call, patience
 from kairship.rpc.listing import Order, Window, is_descending
+from kairship.rpc.sight import Sight, Visible
 from kairship.wire import Method
 
 # Excludes what an instance has propagated to the member: it is not the member's own.
@@ -229,10 +232,11 @@ async def list_page(
     `sort` is `order` as the index names it, None if the index does not know it. `cluster` is a member cluster, empty
     for the instance itself.
     """
+    visible = call.sight.within(request.instance)
     query = Query(
         instance=request.instance,
         resource=resource,
-        visible=call.sight.within(request.instance),
+        visible=visible.narrowed_to(_visible_in_members(request, call)) if cluster else visible,
         window=Window.of(request),
         key=order.key(request),
         sort=sort,
@@ -246,6 +250,16 @@ async def list_page(
     )
     found = await access.reader.query(query, call)
     return found.items, query.window.pagination(found.total)
+
+
+def _visible_in_members(request: Any, call: Call) -> Visible:
+    """Where the caller may look into members: the native proxy needs the same right. Raises `PermissionDenied`."""
+    held = call.coverage_of(MEMBER_PROXY_PERMISSION)
+    visible = Sight(coverage=held, reserved=call.sight.reserved).within(request.instance)
+    namespace = getattr(request, "namespace", "")
+    if not held.includes(request.instance) or (namespace and not visible.includes(namespace)):
+        raise needed(MEMBER_PROXY_PERMISSION)
+    return visible
 
 
 def view_field(reply: type[Message[Any]], message: type[Message[Any]]) -> str | None:

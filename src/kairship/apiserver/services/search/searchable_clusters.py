@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from kairship.access import permission_to_search
+from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
 from kairship.index import VisibleScope
 from kairship.resources import is_reserved
 from kairship.resources.cluster import VIRTUAL_PREFIX
@@ -37,7 +38,7 @@ class SearchableCluster(msgspec.Struct, frozen=True):
         return VisibleScope(self.uid, namespaces=visible.namespaces, reserved=visible.reserved)
 
     def scope_of_kind(self, kind: str, call: Call) -> VisibleScope | None:
-        """Returns where the caller may both search and list objects of this kind; None if nowhere.
+        """Returns where the caller may search, list objects of this kind, and look into members; None if nowhere.
 
         Kinds that the plane does not give access to are not found either.
         """
@@ -56,13 +57,16 @@ class SearchableCluster(msgspec.Struct, frozen=True):
         return [msgspec.structs.replace(scope, kinds=frozenset(found)) for scope, found in by_scope.items()]
 
     def _searchable(self, permission: str, call: Call) -> VisibleScope | None:
-        """Returns where the caller holds both the permission to search and this one."""
-        searched = self.scope(call.sight)
-        listed = self.scope(Sight(coverage=call.coverage_of(permission), reserved=call.sight.reserved))
-        if searched is None or listed is None:
+        """Returns where the caller holds the permission to search and this one, and in a member that to reach it."""
+        held = [call.sight.coverage, call.coverage_of(permission)]
+        if self.instance and not self.virtual:
+            held.append(call.coverage_of(MEMBER_PROXY_PERMISSION))
+        scopes = [self.scope(Sight(coverage=each, reserved=call.sight.reserved)) for each in held]
+        found = [scope for scope in scopes if scope is not None]
+        if len(found) < len(held):
             return None
-        both = [namespaces for namespaces in (searched.namespaces, listed.namespaces) if namespaces is not None]
-        return msgspec.structs.replace(searched, namespaces=frozenset.intersection(*both) if both else None)
+        limits = [scope.namespaces for scope in found if scope.namespaces is not None]
+        return msgspec.structs.replace(found[0], namespaces=frozenset.intersection(*limits) if limits else None)
 
 
 @functools.cache
