@@ -31,6 +31,7 @@ from kairship.rpc.errors import ApiError, Unauthenticated
 from kairship.rpc.service_registry import ServiceRegistry
 from kairship.wire import Method, methods
 from support.bindings import World, bind, on
+from support.http_session import http_session
 
 BASE = "/apis/kairship.io/v1alpha1"
 TOKEN = "admin"
@@ -191,7 +192,7 @@ async def running(
             entrance.set_serving()
             address = f"127.0.0.1:{port}"
             async with (
-                aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=30)) as session,
+                http_session(url) as session,
                 grpc.aio.insecure_channel(address) as channel,
             ):
                 yield Running(Client(session, channel, TOKEN), serving.aclose, url, address, metrics, entrance.streams)

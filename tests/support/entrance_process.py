@@ -19,6 +19,7 @@ from kairship.kube import Connection
 from support.certificates import Authority, Issued
 from support.entrance import Client
 from support.ghippo_process import GhippoEndpoint
+from support.http_session import http_session
 from support.waiting import PATIENCE
 
 
@@ -26,9 +27,7 @@ from support.waiting import PATIENCE
 async def connected(rest_url: str, grpc_address: str, *, ca: bytes, token: str) -> AsyncIterator[Client]:
     context = ssl.create_default_context(cadata=ca.decode())
     async with (
-        aiohttp.ClientSession(
-            rest_url, connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(total=30)
-        ) as session,
+        http_session(rest_url, context=context) as session,
         grpc.aio.secure_channel(grpc_address, grpc.ssl_channel_credentials(ca)) as channel,
     ):
         yield Client(session, channel, token)

@@ -6,18 +6,15 @@ the proxy's own reading of the same lines must be the same wherever the proxy wo
 
 import asyncio
 import itertools
-import ssl
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
 from support.not_yet import NotYet
 from support.waiting import PATIENCE, eventually
-from yarl import URL
 
 from kairship.access import Attributes, permission_for
 from kairship.access.catalogue.attributes import permission_for_non_resource_path
@@ -26,7 +23,7 @@ from kairship.apiserver.proxy.request.request_line import RequestLine, parse_req
 from kairship.controlplane import ControlPlane, PlaneKind, kubernetes
 from kairship.embedded import EmbeddedPlane
 from kairship.engine import Engine
-from kairship.kube import Connection, ssl_context
+from kairship.kube import Client, Connection
 from kairship.rpc.errors import ApiError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -115,17 +112,12 @@ class AuditedServer:
         """How the server has understood each request. None for one that it has refused before it understood it."""
         ids = [str(uuid.uuid4()) for _ in requests]
         limit = asyncio.Semaphore(AT_ONCE)
-        context: ssl.SSLContext = ssl_context(self._connection)
         answered: dict[str, int] = {}
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+        async with Client(self._connection) as client:
 
             async def send(audit_id: str, method: str, line: str) -> None:
-                url = URL(self._connection.server + line, encoded=True)
-                async with (
-                    limit,
-                    asyncio.timeout(PATIENCE),
-                    session.request(method, url, headers={"Audit-ID": audit_id}, allow_redirects=False) as reply,
-                ):
+                headers = {"Audit-ID": audit_id}
+                async with limit, client.stream(method, line, headers=headers, timeout=PATIENCE) as reply:
                     answered[audit_id] = reply.status  # a watch would go on: its head is enough
 
             await asyncio.gather(*(send(each, *request) for each, request in zip(ids, requests, strict=True)))
