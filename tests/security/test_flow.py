@@ -9,25 +9,15 @@ from typing import Any
 import grpc
 import pytest
 from support.entrance import BASE, METHODS
-from support.entrance_process import entrance_of
 from support.manifests import deployment
 from support.not_yet import NotYet
-from support.people import GHIPPO, WITHIN, People, Person, message_of, register
+from support.people import GHIPPO, WITHIN, People, Person, message_of
 from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
 from kairship.kube import Client, kinds
 
 DEMO = f"{BASE}/instances/demo"
-
-
-@pytest.fixture
-async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
-    async with entrance_of(plane) as admin, Client(await plane.global_connection()) as client:
-        await register(client, "demo")
-        found = People(admin)
-        yield found
-        await found.clear_away()
 
 
 @pytest.fixture

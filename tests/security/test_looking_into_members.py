@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from support.entrance import BASE
-from support.entrance_process import entrance_of
-from support.people import People, Person, message_of, register
+from support.people import People, Person, message_of
 from support.waiting import eventually
 
 from kairship.embedded import EmbeddedPlane
@@ -17,15 +16,6 @@ DEMO = f"{BASE}/instances/demo"
 MEMBER = "frankfurt"
 NEEDED = "kairship.clusters.proxy"
 SEEN = ("kairship.configmaps.get", "kairship.deployments.get", "kairship.pods.get", "kpanda.search.get")
-
-
-@pytest.fixture
-async def people(plane: EmbeddedPlane) -> AsyncIterator[People]:
-    async with entrance_of(plane) as admin, Client(await plane.global_connection()) as client:
-        await register(client, "demo")
-        found = People(admin)
-        yield found
-        await found.clear_away()
 
 
 @pytest.fixture

@@ -14,13 +14,11 @@ from kairship.kube.http.sockets import SocketOpener
 
 
 @asynccontextmanager
-async def http_session(
-    base_url: str, *, context: ssl.SSLContext | None = None, seconds: float = 30
-) -> AsyncIterator[aiohttp.ClientSession]:
-    """`seconds` is the limit of a whole request, unless the request has one of its own."""
+async def http_session(base_url: str, *, context: ssl.SSLContext | None = None) -> AsyncIterator[aiohttp.ClientSession]:
+    """A request may take half a minute, unless it has a limit of its own."""
     opener = SocketOpener(None)
     connector = aiohttp.TCPConnector(ssl=context or True, socket_factory=opener)
-    timeout = aiohttp.ClientTimeout(total=seconds)
+    timeout = aiohttp.ClientTimeout(total=30)
     try:
         async with aiohttp.ClientSession(base_url, connector=connector, timeout=timeout) as session:
             yield session

@@ -73,6 +73,6 @@ class HistoryService:
 
 
 def _is_visible(membership: SeenMembership | None, call: Call) -> bool:
-    """A cluster is visible to those who may look into the members of its instance, and otherwise on the platform."""
+    """A member is visible to callers who may reach the members of its instance, other clusters on the platform only."""
     held = (call.sight.coverage, call.coverage_of(MEMBER_PROXY_PERMISSION))
     return all(each.includes(membership.spec.instance) if membership else each.everywhere for each in held)

@@ -34,13 +34,14 @@ def _message(role: roles.Role) -> Role:
     )
 
 
-def _is_visible(connection: sa.Connection, role: roles.Role, call: Call) -> bool:
-    """The built-in roles are in the documentation. Custom ones are for users who have a role themselves."""
-    return role.built_in or escalation.holds_anywhere(connection, call.caller, "ghippo.roles.get")
+def _sees_custom_roles(connection: sa.Connection, call: Call) -> bool:
+    """The built-in roles are in the documentation. Custom roles are shown to users who have a role themselves."""
+    return escalation.holds_anywhere(connection, call.caller, "ghippo.roles.get")
 
 
 def _visible(connection: sa.Connection, call: Call) -> list[roles.Role]:
-    return [role for role in roles.find(connection) if _is_visible(connection, role, call)]
+    sees_custom = _sees_custom_roles(connection, call)
+    return [role for role in roles.find(connection) if role.built_in or sees_custom]
 
 
 class Roles:
@@ -75,7 +76,7 @@ class Roles:
     async def get_role(self, request: GetRoleRequest, call: Call) -> Role:
         def work(connection: sa.Connection) -> Role:
             found = roles.get(connection, request.id)
-            if not _is_visible(connection, found, call):
+            if not found.built_in and not _sees_custom_roles(connection, call):
                 raise NotFound(f"there is no role {request.id}")
             return _message(found)
 

@@ -193,8 +193,8 @@ def _allows_index(admitted: AdmittedRequest) -> bool:
     cache_control = request.headers.get("Cache-Control")
     if cache_control and not _UNCACHED.isdisjoint(part.strip().lower() for part in cache_control.split(",")):
         return False
-    # Servers differ in how they read these.
-    return ";" not in line.query and not line.has_repeated_parameters
+    # Servers differ in which of several values they take.
+    return not line.has_repeated_parameters
 
 
 def _is_namespaced(definition: bytes) -> bool:

@@ -18,8 +18,9 @@ class _Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
         self.transport.set_write_buffer_limits(high=1 << 16)
-        # While reading is paused, TLS of uvloop goes on to collect bytes, and drops them if the peer ends the
-        # connection meanwhile. With this limit it does not look for the end before they are delivered. Only TLS has it.
+        # While reading is paused, uvloop's TLS goes on to collect bytes, and drops the bytes if the peer ends the
+        # connection meanwhile. With this limit, TLS does not look for the end before the bytes are delivered. Plain
+        # transports, which collect nothing, do not have the limit.
         limit_reading = getattr(transport, "set_read_buffer_limits", None)
         if limit_reading is not None:
             limit_reading(high=1, low=0)
