@@ -48,7 +48,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kairship.controllers.global_cluster import CLUSTER, INSTANCE, MEMBERSHIP, ObservedInstance
 from kairship.controllers.membership.membership_status import KnownMembership
-from kairship.embedded import plane_processes
+from kairship.embedded import metrics_token, plane_processes
 from kairship.kube import Client, Connection, KubeError, Resource, kinds
 from kairship.reconcile import MetadataOnly, Metrics, Reflector, Selection, SystemClock
 from kairship.resources import (
@@ -241,7 +241,8 @@ class Fleet:
         """The number of planes that the controller-manager cannot use yet, by its own metrics."""
         [status] = await self._plane.supervisor.status(plane_processes.CONTROLLER_MANAGER)
         url = f"http://127.0.0.1:{status.ports[0]}/metrics"
-        async with ClientSession(timeout=ClientTimeout(30)) as session, session.get(url) as reply:
+        headers = {"Authorization": f"Bearer {metrics_token.ensure(self._plane.home).read_text()}"}
+        async with ClientSession(timeout=ClientTimeout(30), headers=headers) as session, session.get(url) as reply:
             families = text_string_to_metric_families(await reply.text())
         connected = sum(
             int(sample.value)

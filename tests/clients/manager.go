@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-const greeted = "kairship.io/greeted"
+const greeted = "example.org/greeted"
 
 // Answers every ConfigMap with a greeting in its annotations, from a cache and by a patch, as controllers do.
 type greeter struct{ client.Client }

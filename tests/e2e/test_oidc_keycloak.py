@@ -23,6 +23,7 @@ from kairship.ghippo.identity.oidc import Issuers, ProviderLogin
 from kairship.ghippo.identity.passwords import Passwords
 from kairship.ghippo.identity.sign_in import Origin, SignedIn, SignIn
 from kairship.ghippo.sealing import Sealer
+from kairship.kube import AddressRule
 
 BACK = "http://127.0.0.1:9999/back"
 PASSWORD = "correct horse battery"
@@ -152,7 +153,11 @@ class Ours:
 
 @pytest.fixture
 async def ours(admin: Administration, tmp_path: Path) -> AsyncIterator[Ours]:
-    database, sealer, issuers = Database(f"sqlite:///{tmp_path / 'g.db'}"), Sealer(Sealer.generate_key()), Issuers()
+    database, sealer, issuers = (
+        Database(f"sqlite:///{tmp_path / 'g.db'}"),
+        Sealer(Sealer.generate_key()),
+        Issuers(AddressRule.allowing(["127.0.0.0/8"])),
+    )
     passwords = Passwords(hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
     await database.open()
     settings = identity_providers.Settings(

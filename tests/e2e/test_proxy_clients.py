@@ -104,7 +104,7 @@ async def test_a_controller_of_controller_runtime_reconciles(
 
     async def greeted(name: str, by: str) -> bool:
         found = await instance.get(kinds.CONFIGMAPS, name, namespace=home)
-        return bool(found["metadata"].get("annotations", {}).get("kairship.io/greeted") == by)
+        return bool(found["metadata"].get("annotations", {}).get("example.org/greeted") == by)
 
     async with running(clients, "manager", "-kubeconfig", str(kubeconfig), "-namespace", home) as manager:
         await manager.until("leading")

@@ -253,7 +253,7 @@ async def test_a_rollout_is_waited_for(kubectl: Kubectl, home: str) -> None:
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("get works -A", "list works.work.karmada.io is not available through the plane"),
+        ("get componentstatuses", "list componentstatuses is not available through the plane"),
         (
             "get --raw /apis/cluster.karmada.io/v1alpha1/clusters/frankfurt/proxy/api",
             "karmada.io/proxy is not available",

@@ -17,10 +17,11 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from support.entrance import BASE
+from support.entrance import Client as Caller
 from support.managed import World
 from support.not_yet import NotYet
 from support.our_kinds import SERVED
-from support.people import People, Person, register
+from support.people import GHIPPO, WITHIN, People, Person, register
 from support.small_plane import SmallPlane, small_plane
 from support.soak import SOAK
 from support.waiting import eventually
@@ -219,6 +220,33 @@ async def test_rights_are_those_that_were_given(actors: Actors, fault: Fault) ->
         began = time.monotonic()
         await eventually(actors.agrees, f"the rights as they were given ({where})")
         assert time.monotonic() - began < HEALED_WITHIN, where
+
+
+async def test_a_revocation_that_is_not_delivered_ends_changes(actors: Actors) -> None:
+    """While the end of a right cannot be delivered, nobody changes anything by it, nor by any other right."""
+    ann = actors.persons[next(iter(actors.persons))]
+
+    async def status_of_a_change(client: Caller) -> int:
+        return (await client.request("DELETE", f"{GHIPPO}/users/u-nobody")).status
+
+    async def changes() -> bool:
+        return await status_of_a_change(ann.client) == 404
+
+    async def refused() -> bool:
+        return await status_of_a_change(ann.client) in (403, 503)
+
+    await eventually(actors.lets_changes_through, "changes being possible", timeout=HEALED_WITHIN)
+    ann = replace(ann, client=await actors.people.sign_in(ann.name))
+    binding = await actors.people.bind(ann, "platform-admin")
+    await eventually(changes, "Ann being an administrator", timeout=HEALED_WITHIN)
+    actors.plane.deliveries.refuse()
+    actors.plane.deliveries.reset()
+    await actors.people.unbind(binding)
+    await eventually(refused, "Ann's changes being refused", timeout=WITHIN)
+    assert await status_of_a_change(actors.plane.admin) == 503
+    await actors.plane.deliveries.heal()
+    await eventually(actors.lets_changes_through, "changes being possible again", timeout=HEALED_WITHIN)
+    assert await status_of_a_change(ann.client) == 403
 
 
 async def test_nobody_has_a_right_that_is_not_delivered(actors: Actors) -> None:

@@ -79,7 +79,10 @@ async def test_a_right_on_a_namespace_is_that_and_no_more(people: People, namesp
     reply = await ann.client.request("DELETE", f"{here}/web")
     assert (reply.status, message_of(reply)) == (
         403,
-        "kairship.deployments.delete is needed for this; ask an administrator for it",
+        (
+            "kairship.deployments.delete is needed for this: the role Editor on the namespace has it; "
+            "ask an administrator for it"
+        ),
     )
     await people.unbind(binding)
     await answered_in_time(ann, here, 404)

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from support.entrance import BASE, Reply
 from support.entrance_process import entrance_of
-from support.people import GHIPPO, People, Person, message_of, register
+from support.people import People, Person, message_of, register
 from support.waiting import PATIENCE, eventually
 from yarl import URL
 
@@ -66,7 +66,11 @@ async def scene(plane: EmbeddedPlane) -> AsyncIterator[Scene]:
         content = {"metadata": {"name": "secret"}, "stringData": {"value": VALUE}}
         await instance.create(kinds.SECRETS, content, namespace=namespace)
         people = People(root)
-        persons = {role: await _with_token(await people.person(role)) for role in ("viewer", "editor", "admin")}
+        persons = {
+            # All tests of the module may take longer than a session lasts.
+            role: await (await people.person(role)).with_access_token()
+            for role in ("viewer", "editor", "admin")
+        }
         for role, person in persons.items():
             await people.bind(person, role, instance="demo")
         found = Scene(people, **persons, namespace=namespace, server=URL(entrance.server), ca=entrance.ca)
@@ -78,13 +82,6 @@ async def scene(plane: EmbeddedPlane) -> AsyncIterator[Scene]:
         yield found
         await people.clear_away()
         await instance.delete(kinds.NAMESPACES, namespace)
-
-
-async def _with_token(person: Person) -> Person:
-    """Replaces the session, which lasts five minutes, by an access token: all tests of the module may take longer."""
-    reply = await person.client.request("POST", f"{GHIPPO}/current-user/access-tokens", {"name": "attacks", "days": 1})
-    assert reply.status == 200, reply.body
-    return Person(person.id, person.name, person.client.named(reply.json["token"]))
 
 
 async def _arrived(person: Person, way: str, what: str = "namespaces/default/configmaps") -> bool:
@@ -259,15 +256,13 @@ async def test_secrets_are_not_read_around_the_right_to_them(scene: Scene, accep
         ("GET", "/api/v1/nodes/x:10250/proxy/run"),
         ("POST", "/api/v1/nodes/x/proxy/exec/default/pod/container?command=id"),
         ("POST", "/api/v1/namespaces/default/serviceaccounts/default/token"),
-        ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
-        ("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"),
-        ("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin"),
         ("POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests"),
         ("PUT", "/apis/certificates.k8s.io/v1/certificatesigningrequests/x/approval"),
-        ("POST", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"),
-        ("POST", "/apis/apiregistration.k8s.io/v1/apiservices"),
         ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"),
         ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"),
+        ("POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"),
+        ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"),
+        ("PATCH", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/exempt"),
         ("GET", "/metrics"),
         ("GET", "/debug/pprof/heap"),
         ("GET", "/logs/"),
@@ -277,6 +272,25 @@ async def test_secrets_are_not_read_around_the_right_to_them(scene: Scene, accep
 )
 async def test_what_would_lead_further_nobody_gets(scene: Scene, way: str, method: str, path: str) -> None:
     """Not even a Platform Admin gets these: they would give another identity, or access to other machines."""
+    await refused_to_everybody(scene, way, method, path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+        ("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin"),
+        ("POST", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"),
+        ("POST", "/apis/apiregistration.k8s.io/v1/apiservices"),
+        ("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/works.work.karmada.io"),
+        ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    ],
+)
+async def test_what_configures_a_member_nobody_changes(scene: Scene, method: str, path: str) -> None:
+    await refused_to_everybody(scene, WAYS[1], method, path)
+
+
+async def refused_to_everybody(scene: Scene, way: str, method: str, path: str) -> None:
     for client in (scene.admin.client, scene.people.admin):
         body: dict[str, str] | None = None if method == "GET" else {}
         reply = await client.request(method, way + path, body, headers={"Content-Type": "application/json"})

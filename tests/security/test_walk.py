@@ -123,7 +123,10 @@ def in_instance(who: Somebody, method: Method, place: Place, *, has: bool) -> in
     if holds and has:
         deep = method.scope is Scope.NAMESPACE and place.namespace == RESERVED.namespace
         whole = who.on_platform or not who.namespace
-        may = who.has("kairship.systemnamespaces.use") and whole and who.limited_to is None
+        # Secrets there hold credentials of members; which of them exist is no secret.
+        secret = method.permission.startswith("kairship.secrets.") and method.permission != "kairship.secrets.get"
+        opener = "kairship.membercredentials.use" if secret else "kairship.systemnamespaces.use"
+        may = who.has(opener) and whole and who.limited_to is None
         return FORBIDDEN if deep and not may else ADMITTED
     exists = place.instance != NOWHERE.instance
     sees = exists and (touches or (who.on_platform and who.has("kairship.instances.get")))

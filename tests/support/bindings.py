@@ -24,8 +24,16 @@ from support.reconcile import FakeClock
 _numbers = itertools.count()
 
 
-def on(instance: str | None = None, namespace: str | None = None, *, workspace: str | None = None) -> Scope:
-    """Returns the scope of instance `name`, whose UID is `uid-name`, or of the platform if there is no instance."""
+def on(
+    instance: str | None = None,
+    namespace: str | None = None,
+    *,
+    workspace: str | None = None,
+    cluster: str | None = None,
+) -> Scope:
+    """Returns the scope of instance or cluster `name`, whose UID is `uid-name`, or of the platform without any name."""
+    if cluster is not None:
+        return Scope(level=ScopeLevel.CLUSTER, cluster=cluster, cluster_uid=f"uid-{cluster}")
     if workspace is not None:
         return Scope(level=ScopeLevel.WORKSPACE, workspace=workspace)
     if instance is None:

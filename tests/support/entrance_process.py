@@ -42,6 +42,9 @@ async def entrance_of(plane: EmbeddedPlane) -> AsyncIterator[Client]:
         yield client
 
 
+METRICS_TOKEN = "a-token-for-metrics"
+
+
 class EntranceProcess:
     """An apiserver with its workers. It has the same addresses after each start."""
 
@@ -65,8 +68,10 @@ class EntranceProcess:
         """Starts the process, and returns when all workers serve."""
         rest, grpc_port = self._ports
         folder = self.folder
+        (folder / "metrics.token").write_text(METRICS_TOKEN)
         self.process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "kairship", "apiserver", "--ops-port", "0", "--allow-address", "127.0.0.0/8"),
+            *("--metrics-token-file", folder / "metrics.token"),
             *("--port", str(rest), "--grpc-port", str(grpc_port), "--workers", str(self._count)),
             *("--kubeconfig", folder / "kubeconfig", "--audit-dir", folder / "audit"),
             *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
@@ -134,7 +139,8 @@ class EntranceProcess:
         return connected(self.rest_url, self.grpc_address, ca=self.authority.certificate, token=self.token)
 
     async def ask(self, path: str) -> tuple[int, str]:
-        async with aiohttp.ClientSession(self.ops_url) as session, session.get(path) as reply:
+        headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
+        async with aiohttp.ClientSession(self.ops_url, headers=headers) as session, session.get(path) as reply:
             return reply.status, await reply.text()
 
     async def serving_worker(self) -> str | None:

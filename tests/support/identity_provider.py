@@ -1,6 +1,6 @@
 """An OpenID Connect provider whose answers a test chooses. `support.keycloak` has a real one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,6 +27,8 @@ class Provider:
         self.form: dict[str, str] = {}
         self.authorization = ""
         self.keys_fetched = 0
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
+        """Is called before a token is issued."""
 
     async def describe(self, request: web.Request) -> web.StreamResponse:
         endpoints = {name: f"{self.url}/{name}" for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
@@ -40,6 +42,8 @@ class Provider:
     async def token(self, request: web.Request) -> web.Response:
         self.form = {name: str(value) for name, value in (await request.post()).items()}
         self.authorization = request.headers.get("Authorization", "")
+        if self.before_answer is not None:
+            await self.before_answer()
         if self.body is not None or self.status != 200:
             return web.Response(status=self.status, body=self.body, headers={"Location": "http://127.0.0.1:1/"})
         header = {"alg": "RS256", "kid": getattr(self.key, "kid", None)} | self.header
@@ -56,5 +60,7 @@ async def serving() -> AsyncIterator[Provider]:
     server = TestServer(app)
     await server.start_server()
     provider.url = str(server.make_url("")).rstrip("/")
-    yield provider
-    await server.close()
+    try:
+        yield provider
+    finally:
+        await server.close()

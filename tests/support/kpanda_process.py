@@ -20,6 +20,8 @@ from support.not_yet import NotYet
 from support.own_global import identity
 from support.waiting import PATIENCE, eventually
 
+METRICS_TOKEN = "a-token-for-metrics"
+
 
 class KpandaProcess:
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -48,7 +50,8 @@ class KpandaProcess:
     async def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page of its operations port."""
         port = self.logged("starting")[-1]["ops_port"]
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session, session.get(path) as reply:
+        url, headers = f"http://127.0.0.1:{port}", {"Authorization": f"Bearer {METRICS_TOKEN}"}
+        async with aiohttp.ClientSession(url, headers=headers) as session, session.get(path) as reply:
             return reply.status, await reply.text()
 
     async def until_ready(self) -> None:
@@ -75,6 +78,7 @@ async def kpanda_process(connection: Connection, folder: Path, *flags: str) -> A
     async with Client(connection) as client:
         await grant_account(client)
     contents = {
+        "metrics.token": METRICS_TOKEN.encode(),
         "tls.crt": issued.certificate,
         "tls.key": issued.key,
         "kubeconfig": (await identity(connection, rbac.ACCOUNT)).to_kubeconfig(name="global"),
@@ -87,6 +91,7 @@ async def kpanda_process(connection: Connection, folder: Path, *flags: str) -> A
             *(sys.executable, "-m", "kairship", "kpanda", "--kubeconfig", folder / "kubeconfig"),
             *("--tls-cert", folder / "tls.crt", "--tls-key", folder / "tls.key"),
             *("--port", "0", "--ops-port", "0", "--allow-address", "127.0.0.0/8"),
+            *("--metrics-token-file", folder / "metrics.token"),
             *flags,
             stderr=file,
             stdout=file,

@@ -33,6 +33,8 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     backups: str
     lease: str
     port: int = 0
+    metrics_token: str | None = None
+    """The file of the token."""
     die: str = ""
 
 
@@ -89,6 +91,7 @@ if __name__ == "__main__":
         data_dir=Path(order.data_dir),
         lease=LeaseName(NAMESPACE, order.lease),
         port=order.port,
+        metrics_token=Path(order.metrics_token) if order.metrics_token else None,
         addresses=AddressRule.allowing(["127.0.0.0/8"]),
     )
     asyncio.run(process.run(settings, interceptors=(self_kill,)))

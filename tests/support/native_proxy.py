@@ -41,6 +41,13 @@ class NothingCollected:
         return None
 
 
+class TwoMembers:
+    """Every instance has the same two members."""
+
+    def of(self, instance: str) -> tuple[str, ...]:
+        return ("karmada-es-frankfurt", "karmada-es-oregon")
+
+
 class OneInstance:
     """A pool in which every name leads to the same instance."""
 
@@ -60,6 +67,7 @@ def proxy_dependencies(instances: Pool, world: World, spool: Spool) -> ProxyDepe
         audit=ProxyAudit(spool),
         reads=IndexedReads(index, collected),
         own_writes=OwnWrites(index, collected),
+        execution_namespaces=TwoMembers(),
     )
 
 

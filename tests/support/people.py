@@ -28,6 +28,13 @@ class Person:
     async def get(self, path: str) -> Reply:
         return await self.client.request("GET", path)
 
+    async def with_access_token(self) -> "Person":
+        """The same person with an access token instead of the session, which lasts five minutes."""
+        path = f"{GHIPPO}/current-user/access-tokens"
+        reply = await self.client.request("POST", path, {"name": "tests", "days": 1})
+        assert reply.status == 200, reply.body
+        return Person(self.id, self.name, self.client.named(reply.json["token"]))
+
 
 class People:
     def __init__(self, admin: Client) -> None:

@@ -15,6 +15,9 @@ from support.managed import World
 from support.not_yet import NotYet
 from support.waiting import eventually
 
+_METRICS_TOKEN = "a-token-for-metrics"
+_WITH_TOKEN = {"Authorization": f"Bearer {_METRICS_TOKEN}"}
+
 
 class Replica:
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
@@ -24,7 +27,7 @@ class Replica:
     async def get(self, path: str) -> tuple[int, str]:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
-            session.get(f"http://127.0.0.1:{self._port}{path}") as reply,
+            session.get(f"http://127.0.0.1:{self._port}{path}", headers=_WITH_TOKEN) as reply,
         ):
             return reply.status, await reply.text()
 
@@ -45,12 +48,15 @@ class Replica:
 async def replica(world: World, log: Path) -> AsyncIterator[Replica]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    token = log.with_suffix(".token")
+    token.write_text(_METRICS_TOKEN)
     order = mortal_controller_manager.Order(
         kubeconfig=str(world.kubeconfig),
         data_dir=str(world.plane.home.root),
         backups=str(world.backups),
         lease=world.lease.name,
         port=port,
+        metrics_token=str(token),
     )
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(

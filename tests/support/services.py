@@ -15,10 +15,12 @@ import pytest
 from protobuf import Message
 
 from kairship.apiserver import rbac
+from kairship.apiserver.auth.impersonation import person_inside
 from kairship.apiserver.services import EXTERNAL, AvailableDriver, Services
+from kairship.apiserver.services.instance_clients import MemberResource
 from kairship.embedded import EmbeddedPlane
 from kairship.instances.pool import NotConnected, Pool, PoolSettings
-from kairship.kube import Client, NotFound
+from kairship.kube import Client, NotFound, kinds
 from kairship.reconcile import Metrics, SystemClock
 from kairship.resources import DriverName
 from kairship.rpc.calls import Call, Caller
@@ -136,9 +138,19 @@ async def services_of(plane: EmbeddedPlane, *, ghippo: Backend | None = None) ->
             await services.wait_synced()
             await pool.wait_synced()
             await grant(await api.instance(), ALICE.id, clusters=[member.name for member in MEMBERS])
+            for member in MEMBERS:
+                await _grant_in_member(plane, member.name, await api.instance())
             yield api
             for task in running:
                 task.cancel()
+
+
+async def _grant_in_member(plane: EmbeddedPlane, name: str, instance: Client) -> None:
+    """Services read in members as the caller. Returns when the caller is let through, which Karmada sees to."""
+    async with Client(await plane.members.connection(name)) as member:
+        await grant(member, ALICE.id)
+    alice, pods = instance.impersonating(person_inside(ALICE.id, ())), MemberResource.at(name, kinds.PODS)
+    await eventually(lambda: alice.list(pods, limit=1), f"the way of {ALICE.name} into {name}")
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@
     authoriser       `Authoriser` answers from memory; its answers are in `decisions`
     informer         `AccessInformer` keeps the authoriser up to date from the global cluster
     freshness        whether the data in memory is recent enough to decide with
+    outdated_bindings
+                     the bindings in memory that global management has replaced, as its directory says
     identities       users, groups, access tokens and the keys of session tokens (`session_tokens`), in memory
     delivery         the signed webhook protocol by which bindings arrive from global management; `BindingStore`
                      stores them as custom resources
@@ -37,6 +39,7 @@ from kairship.access.freshness import Freshness
 from kairship.access.grant_index import GrantIndex
 from kairship.access.identities import Identities, Identity, Revocation, Token
 from kairship.access.informer import AccessInformer
+from kairship.access.outdated_bindings import OutdatedBindings
 
 __all__ = [
     "AccessInformer",
@@ -53,6 +56,7 @@ __all__ = [
     "Identities",
     "Identity",
     "KnownInstances",
+    "OutdatedBindings",
     "Permission",
     "RbacScope",
     "Revocation",

@@ -12,11 +12,17 @@ from kairship.access.catalogue.attributes import (
     MEMBER_PROXY_PERMISSION,
     AnyRight,
     Attributes,
+    is_closed_in_members,
     permission_for,
     permission_for_non_resource_path,
 )
 from kairship.access.catalogue.kinds import KARMADA
-from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION, is_reserved
+from kairship.access.catalogue.system_namespaces import (
+    SYSTEM_NAMESPACES_PERMISSION,
+    guard_of,
+    includes_system_namespaces,
+    is_reserved,
+)
 from kairship.access.catalogue.table import permissions
 from kairship.access.decisions import Decision, Explanation, RbacScope
 from kairship.access.freshness import Freshness
@@ -107,20 +113,30 @@ class Authoriser:
             return Decision.HIDDEN
         return decision
 
-    def on_instance(self, caller: Caller, permission: str, instance: str, namespace: str | None = None) -> Decision:
+    def on_instance(
+        self,
+        caller: Caller,
+        permission: str,
+        instance: str,
+        namespace: str | None = None,
+        *,
+        guard: str | None = None,
+    ) -> Decision:
         """Whether the caller may use the permission on an instance, or on one namespace of it.
 
+        `guard` is the permission that a system namespace needs beside this one, if the request says more of it.
         An instance that is not known here may have been created a moment ago, so a right on the whole platform counts
         for it too.
         """
         uid = self._instances.uid(instance)
         # A right on a namespace never opens the namespaces that Karmada keeps for itself.
         reserved = namespace is not None and is_reserved(namespace)
-        decision = self._decide(caller, permission, _enclosing_scopes(uid, None if reserved else namespace))
+        counts = None if reserved else _where_it_counts(permission, namespace)
+        decision = self._decide(caller, permission, _enclosing_scopes(uid, counts))
         if decision is Decision.FORBIDDEN and (uid is None or not self._sees(caller, uid)):
             return Decision.HIDDEN
         if decision is Decision.ALLOWED and reserved:
-            return self._decide(caller, SYSTEM_NAMESPACES_PERMISSION, _enclosing_scopes(uid, None))
+            return self._decide(caller, guard or guard_of(permission), _enclosing_scopes(uid, None))
         return decision
 
     def sees_instance(self, caller: Caller, instance: str) -> Decision:
@@ -130,12 +146,26 @@ class Authoriser:
             return self._unless_stale("", Decision.HIDDEN)
         return self._unless_stale("", Decision.ALLOWED)
 
-    def on_kubernetes_request(self, caller: Caller, instance: str, request: Attributes) -> Decision:
-        """Whether the caller may make this request to the Kubernetes API of an instance.
+    def sees_reserved(self, caller: Caller, instance: str) -> bool:
+        """Whether lists and watches over all namespaces of the instance have the reserved namespaces for the caller.
+
+        The request itself has been decided before, so bindings are current enough for a read. A decision about the
+        permission as such would refuse administrators at once what they may otherwise read for a minute.
+        """
+        held = _enclosing_scopes(self._instances.uid(instance), None)
+        return self._within_token(caller, SYSTEM_NAMESPACES_PERMISSION) and self._grants.grants(
+            caller, SYSTEM_NAMESPACES_PERMISSION, held
+        )
+
+    def on_kubernetes_request(
+        self, caller: Caller, instance: str, request: Attributes, *, member: bool = False
+    ) -> Decision:
+        """Whether the caller may make this request to the Kubernetes API of an instance, or of a member of it.
 
         A request over all namespaces needs the right on the whole instance.
         """
-        return self._on_requirement(caller, instance, permission_for(request), request)
+        need = None if member and is_closed_in_members(request) else permission_for(request)
+        return self._on_requirement(caller, instance, need, request, member=member)
 
     def on_non_resource_path(self, caller: Caller, instance: str, verb: str, path: str) -> Decision:
         """Whether the caller may make this non-resource request to the Kubernetes API of an instance."""
@@ -150,16 +180,19 @@ class Authoriser:
         the user's groups, or over the platform and an instance.
         """
         need, uid = permission_for(request), self._instances.uid(instance)
-        if not isinstance(need, str) or uid is None or (member and request.group.endswith(KARMADA)):
+        if not isinstance(need, str) or uid is None:
+            return None
+        if member and (request.group.endswith(KARMADA) or is_closed_in_members(request)):
             return None
         needed = frozenset({need, MEMBER_PROXY_PERMISSION} if member else {need})
         if not all(self._within_token(caller, each) for each in needed):
             return None
         if any(self._grants.grants_to_one_subject(caller, needed, scope) for scope in _enclosing_scopes(uid, None)):
             return RbacScope.INSTANCE
-        if not request.namespace or is_reserved(request.namespace):
+        namespace = _where_it_counts(need, request.namespace)
+        if not namespace or is_reserved(namespace):
             return None
-        within = scopes.namespace(uid, request.namespace)
+        within = scopes.namespace(uid, namespace)
         return RbacScope.NAMESPACE if self._grants.grants_to_one_subject(caller, needed, within) else None
 
     def coverage(self, caller: Caller, permission: str) -> Coverage:
@@ -168,17 +201,22 @@ class Authoriser:
             return Coverage()
         whole: set[str] = set()
         parts: dict[str, set[str]] = {}
+        on_instance = _counts_on_instance(permission)
+        clusters: set[str] = set()
         for scope in self._grants.scopes(caller, permission):
             match scope:
                 case ("platform", _, _):
                     return Coverage(everywhere=True)
                 case ("instance", uid, _) if name := self._instances.name(uid):
                     whole.add(name)
-                case ("namespace", uid, namespace) if name := self._instances.name(uid):
+                case ("namespace", uid, namespace) if not on_instance and (name := self._instances.name(uid)):
                     parts.setdefault(name, set()).add(namespace)
+                case ("cluster", uid, _):
+                    clusters.add(uid)
         return Coverage(
             instances=frozenset(whole),
             namespaces={name: frozenset(held) for name, held in parts.items() if name not in whole},
+            clusters=frozenset(clusters),
         )
 
     def workspaces(self, caller: Caller, permission: str) -> frozenset[str] | None:
@@ -200,7 +238,8 @@ class Authoriser:
             decision, held = self.on_platform(caller, permission), _ON_PLATFORM
         else:
             decision = self.on_instance(caller, permission, instance, namespace)
-            held = () if decision is Decision.HIDDEN else _enclosing_scopes(self._instances.uid(instance), namespace)
+            counts = _where_it_counts(permission, namespace)
+            held = () if decision is Decision.HIDDEN else _enclosing_scopes(self._instances.uid(instance), counts)
         defined = _TABLE.get(permission)
         return Explanation(
             decision=decision,
@@ -211,17 +250,23 @@ class Authoriser:
         )
 
     def _on_requirement(
-        self, caller: Caller, instance: str, need: str | AnyRight | None, request: Attributes | None
+        self,
+        caller: Caller,
+        instance: str,
+        need: str | AnyRight | None,
+        request: Attributes | None,
+        *,
+        member: bool = False,
     ) -> Decision:
         if need is AnyRight.ON_INSTANCE:
             return self.sees_instance(caller, instance)
         if need is None or request is None:
             seen = self.sees_instance(caller, instance)
             return Decision.FORBIDDEN if seen else seen
-        decision = self.on_instance(caller, str(need), instance, request.namespace or None)
-        # A list of all Secrets would contain those with the credentials of member clusters.
-        if decision and request.resource == "secrets" and not request.namespace:
-            return self.on_instance(caller, SYSTEM_NAMESPACES_PERMISSION, instance)
+        guard = guard_of(str(need), request.path_of_resource, member=member)
+        decision = self.on_instance(caller, str(need), instance, request.namespace or None, guard=guard)
+        if decision and not request.namespace and includes_system_namespaces(request):
+            return self.on_instance(caller, guard, instance)
         return decision
 
     def _sees(self, caller: Caller, uid: str) -> bool:
@@ -245,6 +290,17 @@ class Authoriser:
 
     def _within_token(self, caller: Caller, permission: str) -> bool:
         return caller.limited_to is None or permission in caller.limited_to
+
+
+def _counts_on_instance(permission: str) -> bool:
+    """Whether only rights on a whole instance count for the permission."""
+    defined = _TABLE.get(permission)
+    return defined is not None and defined.on_instance
+
+
+def _where_it_counts(permission: str, namespace: str | None) -> str | None:
+    """The namespace in which a right on that namespace would count; None if only a right on the instance does."""
+    return None if _counts_on_instance(permission) else namespace
 
 
 def _enclosing_scopes(uid: str | None, namespace: str | None) -> tuple[GrantScope, ...]:

@@ -2,7 +2,8 @@
 
 The reflectors report changes as they happen, and connections that break. They notice a connection that goes silent
 only after minutes, so a probe makes a small request every few seconds, and the authoriser fails closed when it is not
-answered.
+answered. That bindings reach the global cluster at all is checked against the directory of global management
+(`outdated_bindings`).
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from kairship.access.bindings import Binding
 from kairship.access.delivery.binding_store import BINDING
 from kairship.access.freshness import Freshness
 from kairship.access.grant_index import GrantIndex
+from kairship.access.outdated_bindings import OutdatedBindings
 from kairship.kube import Client, KubeError
 from kairship.reconcile import Change, Clock, ListWatchOptions, MetadataOnly, Metrics, Reflector, Selection, resource_of
 from kairship.resources import INSTANCES
@@ -44,6 +46,7 @@ class AccessInformer:
         self._instances = Reflector(
             client, Selection(INSTANCE, MetadataOnly), clock=clock, metrics=metrics, options=_LIST_WATCH
         )
+        self.outdated = OutdatedBindings(self.stored, self._freshness, clock)
         self._bindings.subscribe(self._handle_binding)
         self._instances.subscribe(self._handle_instance)
 
@@ -96,6 +99,8 @@ class AccessInformer:
             self._grants.remove(change.old.name)
         if change.new is not None:
             self._grants.put(change.new)
+        if (changed := change.new or change.old) is not None:
+            self.outdated.handle_change(changed.name)
         if change.old is not None:
             for listener in self._listeners:
                 listener(change.old)

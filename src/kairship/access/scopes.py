@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from kairship.resources import ScopeLevel
 from kairship.resources.access_binding import Scope
 
-GrantScope: TypeAlias = tuple[Literal["platform", "workspace", "instance", "namespace"], str, str]
+GrantScope: TypeAlias = tuple[Literal["platform", "workspace", "instance", "namespace", "cluster"], str, str]
 
 PLATFORM: GrantScope = ("platform", "", "")
 
@@ -28,6 +28,11 @@ def namespace(instance_uid: str, name: str) -> GrantScope:
     return ("namespace", instance_uid, name)
 
 
+def cluster(uid: str) -> GrantScope:
+    """A cluster of container management by its UID."""
+    return ("cluster", uid, "")
+
+
 def instance_of(scope: GrantScope) -> str | None:
     """The UID of the instance that a scope is, or lies in."""
     return scope[1] if scope[0] in {"instance", "namespace"} else None
@@ -44,5 +49,7 @@ def grant_scope_of(scope: Scope) -> GrantScope | None:
             return instance(scope.instance_uid)
         case ScopeLevel.NAMESPACE if scope.instance_uid and scope.namespace:
             return namespace(scope.instance_uid, scope.namespace)
+        case ScopeLevel.CLUSTER if scope.cluster_uid:
+            return cluster(scope.cluster_uid)
         case _:
             return None

@@ -58,10 +58,10 @@ class Assembly:
         self._shipper = Shipper(spool, ghippo)
 
         identities = Identities(clock)
-        self._directory_follower = DirectoryFollower(ghippo, identities)
+        self._feed = AccessInformer(client, clock=clock, metrics=reconcile_metrics)
+        self._directory_follower = DirectoryFollower(ghippo, identities, self._feed.outdated)
         self._token_uses = TokenUses(ghippo)
         revocation = DirectoryRevocationCheck(identities)
-        self._feed = AccessInformer(client, clock=clock, metrics=reconcile_metrics)
         self._webhook_secrets = WebhookSecrets(client, clock=clock, metrics=reconcile_metrics)
 
         self._pool = Pool(
@@ -108,6 +108,7 @@ class Assembly:
                 audit=ProxyAudit(spool),
                 reads=IndexedReads(self._services.index, self._services.collected),
                 own_writes=OwnWrites(self._services.index, self._services.collected),
+                execution_namespaces=self._services.execution_namespaces,
             ),
         )
         self._stream_guard = StreamGuard(self.entrance.streams)

@@ -16,6 +16,7 @@ from kairship.apiserver.audit import Audit
 from kairship.apiserver.auth.authentication import Authenticator
 from kairship.apiserver.auth.authorisation import CallAuthoriser
 from kairship.apiserver.flowcontrol.client_address import TrustedProxies
+from kairship.apiserver.flowcontrol.connection_slots import ConnectionSlots
 from kairship.apiserver.flowcontrol.limits import Limits
 from kairship.apiserver.flowcontrol.streams import Streams
 from kairship.apiserver.grpc.health import Health
@@ -59,7 +60,7 @@ class Entrance:
         """`proxied` is what the native proxy works with; without it, nothing is proxied. `webhooks` are POST handlers
         by path, which authenticate their own callers."""
         self._metrics = Metrics(metrics)
-        trusted_proxies = trusted_proxies or TrustedProxies()
+        self._trusted_proxies = trusted_proxies = trusted_proxies or TrustedProxies()
         self._chain = Chain(
             registry,
             authenticator=authenticator,
@@ -111,7 +112,8 @@ class Entrance:
         grace: float = 30.0,
     ) -> AsyncIterator[int]:
         """Serves REST on a listening socket, and gRPC at an address. The context's value is the port of gRPC."""
-        http = HttpServer(self._rest.handle, connections=self._chain.limits.connections, metrics=self._metrics)
+        slots = ConnectionSlots(self._chain.limits, is_shared=self._trusted_proxies.trusts)
+        http = HttpServer(self._rest.handle, slots=slots, metrics=self._metrics)
         runner = web.ServerRunner(http, shutdown_timeout=_FLUSH_SECONDS)
         port = self._add_grpc_port(grpc_address, certificate)
         await runner.setup()

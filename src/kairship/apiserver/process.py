@@ -52,7 +52,7 @@ async def run(settings: Settings) -> None:
             size=settings.workers,
         )
         loop.add_signal_handler(signal.SIGHUP, crew.signal, signal.SIGHUP)
-        ops = OpsServer(ready=crew.ready, metrics=crew.metrics)
+        ops = OpsServer(ready=crew.ready, metrics=crew.metrics, token=settings.metrics_token)
         async with ops.serving((settings.ops.host, settings.ops.port)) as ops_port, asyncio.TaskGroup() as tasks:
             log.info(
                 "listening",

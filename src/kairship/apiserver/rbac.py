@@ -21,6 +21,8 @@ def manifests() -> list[Manifest]:
             rule(MEMBERSHIPS.group, [MEMBERSHIPS.plural], [*_READ, "create", "patch", "delete"]),
             rule(ACCESS_BINDINGS.group, [ACCESS_BINDINGS.plural], [*_READ, "create", "patch", "delete"]),
             rule(CLUSTERS.group, [CLUSTERS.plural], [*_READ, "patch"]),
+            # The identity of the global cluster, which may not join an instance.
+            {**rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
         ],
         in_namespace=[rule("", ["secrets"], [*_READ, "create", "patch", "delete"])],
     )

@@ -22,6 +22,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grpc: Address
     ops: Address
     """Where health and metrics are served: plain HTTP, for loopback or a pod's own network."""
+    metrics_token: Path | None = None
+    """A file with the token that `/metrics` asks for. Without it nobody gets metrics."""
     kubeconfig: Path
     """The kubeconfig of the global cluster. A token file that it names is read again as it rotates."""
     ghippo: BackendAddress
@@ -46,5 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     allow_addresses: tuple[str, ...] = ()
     """Networks in which instances may be although they are loopback, link-local or otherwise special."""
+    reserved_namespaces: tuple[str, ...] = ()
+    """Further namespaces that are reserved, as those of Kubernetes and Karmada are."""
     trusted_proxies: tuple[str, ...] = ()
     """Networks of load balancers whose `X-Forwarded-For` is believed."""

@@ -22,6 +22,7 @@ from kairship.process.certificates import ServerCertificate
 from kairship.process.descriptor_limit import raise_descriptor_limit
 from kairship.process.logs import log_as_json
 from kairship.process.ops import OpsServer
+from kairship.resources import reserve
 
 USER_AGENT = "kairship-apiserver"
 _RETRY_SECONDS = 1.0
@@ -34,6 +35,7 @@ class Worker:
     def __init__(self, spec: WorkerSpec) -> None:
         self._spec = spec
         self._settings = spec.settings
+        reserve(spec.settings.reserved_namespaces)
         self._state = "starting"
         self._ready = False
 

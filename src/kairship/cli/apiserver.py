@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kairship.cli.addresses import AllowAddress, address_rule
+from kairship.cli.options import AllowAddress, MetricsTokenFile, ReserveNamespace, address_rule, reserved_namespaces
 from kairship.process.loopback import LOOPBACK
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ def apiserver(
             envvar="KAIRSHIP_KPANDA_TOKEN_FILE",
         ),
     ] = None,
+    metrics_token_file: MetricsTokenFile = None,
     allow_address: AllowAddress = None,
+    reserve_namespace: ReserveNamespace = None,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
@@ -161,6 +163,7 @@ def apiserver(
         rest=Address(host, port),
         grpc=Address(host, grpc_port),
         ops=Address(ops_host, ops_port),
+        metrics_token=metrics_token_file,
         kubeconfig=kubeconfig,
         audit_dir=audit_dir,
         tls=CertificateFiles(tls_cert, tls_key) if tls_cert and tls_key else None,
@@ -172,6 +175,7 @@ def apiserver(
         kpanda=_backend_address("kpanda", kpanda, kpanda_ca, kpanda_token),
         public=PublicAddress(public_url, public_ca) if public_url else None,
         allow_addresses=tuple(allow_address or ()),
+        reserved_namespaces=reserved_namespaces(reserve_namespace),
         trusted_proxies=tuple(trusted_proxy or ()),
         workers=workers,
         linger=linger,

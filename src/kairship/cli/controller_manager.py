@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kairship.cli.addresses import AllowAddress, address_rule
+from kairship.cli.options import AllowAddress, MetricsTokenFile, ReserveNamespace, address_rule, reserved_namespaces
 from kairship.process.loopback import LOOPBACK
 
 
@@ -26,7 +26,9 @@ def controller_manager(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port of health and metrics; 0 takes any free port.")
     ] = 0,
+    metrics_token_file: MetricsTokenFile = None,
     allow_address: AllowAddress = None,
+    reserve_namespace: ReserveNamespace = None,
 ) -> None:
     """Run the controllers against a global cluster. `kairship up` starts it, and in production a Deployment does."""
     # Imported here, because these imports take a moment and the other commands do not need them.
@@ -43,6 +45,8 @@ def controller_manager(
         data_dir=data_dir,
         host=host,
         port=port,
+        metrics_token=metrics_token_file,
         addresses=address_rule(allow_address),
+        reserved_namespaces=reserved_namespaces(reserve_namespace),
     )
     uvloop.run(process.run(settings))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kairship.cli.options import AllowAddress, MetricsTokenFile, address_rule
 from kairship.process.loopback import LOOPBACK
 
 
@@ -60,6 +61,7 @@ def ghippo(
             help="The authority that issued the entrance's certificate, in PEM.", envvar="KAIRSHIP_WEBHOOK_CA"
         ),
     ] = None,
+    allow_address: AllowAddress = None,
     host: Annotated[str, typer.Option(help="The address on which gRPC is served.", envvar="KAIRSHIP_HOST")] = LOOPBACK,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port of gRPC.", envvar="KAIRSHIP_PORT")] = 9444,
     ops_host: Annotated[
@@ -71,6 +73,7 @@ def ghippo(
     ops_port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
     ] = 8082,
+    metrics_token_file: MetricsTokenFile = None,
     audit_days: Annotated[
         int,
         typer.Option(min=1, max=36500, help="Days for which audit records are kept.", envvar="KAIRSHIP_AUDIT_DAYS"),
@@ -91,10 +94,12 @@ def ghippo(
         first_token=first_token,
         webhook=webhook,
         webhook_ca=webhook_ca,
+        addresses=address_rule(allow_address),
         host=host,
         port=port,
         ops_host=ops_host,
         ops_port=ops_port,
+        metrics_token=metrics_token_file,
         audit_days=audit_days,
     )
     asyncio.run(process.run(settings))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kairship.cli.addresses import AllowAddress, address_rule
+from kairship.cli.options import AllowAddress, MetricsTokenFile, address_rule
 from kairship.process.loopback import LOOPBACK
 
 
@@ -46,6 +46,22 @@ def kpanda(
             envvar="KAIRSHIP_EXCLUDE_NAMESPACES",
         ),
     ] = None,
+    most_objects: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="How many objects of one cluster the index keeps. Beyond that its largest kinds are read there.",
+            envvar="KAIRSHIP_MOST_OBJECTS",
+        ),
+    ] = 500_000,
+    most_megabytes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="How many MiB the objects of one cluster may have in the index, likewise.",
+            envvar="KAIRSHIP_MOST_MEGABYTES",
+        ),
+    ] = 1024,
     host: Annotated[str, typer.Option(help="The address on which gRPC is served.", envvar="KAIRSHIP_HOST")] = LOOPBACK,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port of gRPC.", envvar="KAIRSHIP_PORT")] = 9445,
     ops_host: Annotated[
@@ -57,6 +73,7 @@ def kpanda(
     ops_port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port of health and metrics.", envvar="KAIRSHIP_OPS_PORT")
     ] = 8083,
+    metrics_token_file: MetricsTokenFile = None,
 ) -> None:
     """Register clusters and collect their objects. `kairship up` starts it, and in production a Deployment does."""
     # Imported here, because these imports take a moment and the other commands do not need them.
@@ -72,6 +89,8 @@ def kpanda(
     try:
         collector = CollectorSettings(
             excluded_kinds=frozenset(exclude_kind or ()),
+            most_objects=most_objects,
+            most_bytes=most_megabytes << 20,
             excluded_namespaces=msgspec.convert(exclude_namespace or [], frozenset[Label]),
         )
     except msgspec.ValidationError:
@@ -89,5 +108,6 @@ def kpanda(
         port=port,
         ops_host=ops_host,
         ops_port=ops_port,
+        metrics_token=metrics_token_file,
     )
     uvloop.run(process.run(settings))

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from kairship.cli.engine import build_missing
+from kairship.cli.options import reserved_namespaces
 from kairship.cli.output import DataDir, Format, Output, bold, print_json, progress_console, say
 from kairship.cli.progress import LiveReporter
 from kairship.embedded import EmbeddedPlane, Home, Outcome, demo
@@ -29,12 +30,19 @@ def up(
             help="The number of member clusters of a new plane. Change them later with `kairship member`.",
         ),
     ] = None,
+    reserve_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Reserve this namespace of every instance and member for Instance Admins, as kube-system is. "
+            "Repeatable. The names replace those of an earlier `up`; without any, those stay reserved."
+        ),
+    ] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Start the plane, or repair it: engine, global cluster, a Karmada instance, member clusters and a demo."""
-    home = Home(data_dir)
+    home, reserved = Home(data_dir), reserved_namespaces(reserve_namespace)
     try:
-        engine, outcome = asyncio.run(_up(home, _ALL if members is None else members))
+        engine, outcome = asyncio.run(_up(home, _ALL if members is None else members, reserved))
     except KeyboardInterrupt:
         progress_console.print(
             f"Interrupted. Continue with `kairship up{_data_dir_flag(home)}`, "
@@ -54,13 +62,14 @@ def up(
         _summarise(home, engine, outcome)
 
 
-async def _up(home: Home, members: int) -> tuple[Engine, Outcome]:
+async def _up(home: Home, members: int, reserved: tuple[str, ...]) -> tuple[Engine, Outcome]:
     with home.exclusive():
         engine = await Engine.find()
         if engine.folder is None:  # KAIRSHIP_ENGINE_DIR belongs to the user, and nothing is built into it
             await build_missing([Group.PLANE])
         with LiveReporter() as reporter:
-            return engine, await EmbeddedPlane(home, engine).up(reporter, demo.MEMBERS[:members])
+            plane = EmbeddedPlane(home, engine)
+            return engine, await plane.up(reporter, demo.MEMBERS[:members], reserved_namespaces=reserved)
 
 
 def _summarise(home: Home, engine: Engine, outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ from kairship.access import Binding
 from kairship.access.delivery.binding_store import BINDING
 from kairship.instances.pool.sources import fingerprint
 from kairship.kube import Client, kinds
+from kairship.kube.cluster_identity import cluster_identity
 from kairship.reconcile import Clock, Indexer, Key, Metadata, Metrics, Reflector, Selection, resource_of
 from kairship.resources import (
     CLUSTERS,
@@ -108,6 +109,8 @@ class GlobalCluster:
     """The reflectors of one term, which the controllers share, and the indexers on them."""
 
     def __init__(self, client: Client, *, clock: Clock, metrics: Metrics) -> None:
+        self._client = client
+        self._identity = ""
         self.wanted = Reflector(client, Selection(INSTANCE, WantedInstance), clock=clock, metrics=metrics)
         self.observed = Reflector(client, Selection(INSTANCE, ObservedInstance), clock=clock, metrics=metrics)
         self.memberships = Reflector(client, Selection(MEMBERSHIP, JoinedCluster), clock=clock, metrics=metrics)
@@ -123,6 +126,12 @@ class GlobalCluster:
         self._identified = Indexer(self.clusters, lambda cluster: cluster.status.id)
         self._adopted = Indexer(self.wanted, _adopting_secret)
         self._by_uid = Indexer(self.wanted, lambda instance: instance.metadata.uid)
+
+    async def identity(self) -> str:
+        """The identity of the global cluster itself, which never changes."""
+        if not self._identity:
+            self._identity = await cluster_identity(self._client)
+        return self._identity
 
     def caches_agree(self, instance: str) -> bool:
         """Whether `wanted` and `observed` show the same generation of an instance. They are updated one after the

@@ -1,4 +1,4 @@
-"""Caches of what is inside every reachable instance: Karmada's clusters, namespaces, kinds, and our own RBAC.
+"""Caches of what is inside every reachable instance: Karmada's clusters, namespaces, kinds, our own RBAC and policies.
 
 One task for each instance runs the reflectors, which all controllers share. A cache is handed out only when all of its
 reflectors are synced, so that no controller takes an object for missing that has not been read yet. When the connection
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kairship.controllers.target_tasks import TargetTasks
+from kairship.instances import admission
 from kairship.instances.pool import Pool, TargetKind
 from kairship.kube import Client, kinds
 from kairship.reconcile import Change, Clock, Metadata, MetadataOnly, Metrics, Reflector, Selection
@@ -79,6 +80,7 @@ class KarmadaCluster(msgspec.Struct, frozen=True):
 
 class _Names(msgspec.Struct, frozen=True):
     plural: str
+    kind: str
 
 
 class _DefinitionSpec(msgspec.Struct, frozen=True):
@@ -103,6 +105,13 @@ class OwnRoleBinding(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Metadata
     role_ref: dict[str, str]
     subjects: list[dict[str, str]] | None = None
+
+
+class OwnPolicy(msgspec.Struct, frozen=True):
+    """One of our ValidatingAdmissionPolicies, or the binding of one."""
+
+    metadata: Metadata
+    spec: dict[str, Any] | None = None
 
 
 class _Workload(msgspec.Struct, frozen=True):
@@ -150,6 +159,13 @@ class InstanceCache:
         self.bindings: Reflector[OwnRoleBinding] = reflect(
             Selection(kinds.ROLE_BINDINGS, OwnRoleBinding, label_selector=own)
         )
+        policies = f"{admission.LABEL}=true"
+        self.policies: Reflector[OwnPolicy] = reflect(
+            Selection(kinds.VALIDATING_ADMISSION_POLICIES, OwnPolicy, label_selector=policies)
+        )
+        self.policy_bindings: Reflector[OwnPolicy] = reflect(
+            Selection(kinds.VALIDATING_ADMISSION_POLICY_BINDINGS, OwnPolicy, label_selector=policies)
+        )
         self.works: Reflector[OwnWork] = reflect(Selection(kinds.WORKS, OwnWork, label_selector=own))
         self._topics: dict[Reflector[Any], Topic] = {
             self.clusters: Topic.CLUSTERS,
@@ -160,6 +176,8 @@ class InstanceCache:
             self.wide_bindings: Topic.ACCESS,
             self.bindings: Topic.ACCESS,
             self.works: Topic.ACCESS,
+            self.policies: Topic.ACCESS,
+            self.policy_bindings: Topic.ACCESS,
         }
         self._notify = notify
 

@@ -46,7 +46,7 @@ from kairship.reconcile import (
     Metrics,
     SystemClock,
 )
-from kairship.resources import NAMESPACE, DriverName
+from kairship.resources import NAMESPACE, DriverName, reserve
 from kairship.supervisor import SupervisorClient, Term
 
 LEASE = LeaseName(NAMESPACE, "kairship-controller-manager")
@@ -67,17 +67,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 0
     """The port of health and metrics; 0 takes any free port."""
+    metrics_token: Path | None = None
+    """A file with the token that `/metrics` asks for. Without it nobody gets metrics."""
     lease: LeaseName = LEASE
     """The lease of the leader election. Another plane that uses the same supervisor needs another lease."""
     timing: LeaseTiming = LeaseTiming()
     addresses: AddressRule = AddressRule()
     """The addresses that instances and clusters may have."""
+    reserved_namespaces: tuple[str, ...] = ()
+    """Further namespaces that are reserved, as those of Kubernetes and Karmada are."""
 
 
 async def run(settings: Settings, *, interceptors: Sequence[Interceptor] = ()) -> None:
     """Runs until SIGTERM or SIGINT. `interceptors` get every call of the controllers to the global cluster."""
     log_as_json()
     raise_descriptor_limit()
+    reserve(settings.reserved_namespaces)
     engine = await Engine.find() if settings.data_dir is not None else None
     await run_until_stopped(ControllerManager(settings, engine, interceptors).run())
 
@@ -105,7 +110,11 @@ class ControllerManager:
             clock=self._clock,
             timing=self._settings.timing,
         )
-        ops = OpsServer(ready=self._readiness, metrics=lambda: asyncio.to_thread(generate_latest, self._registry))
+        ops = OpsServer(
+            ready=self._readiness,
+            metrics=lambda: asyncio.to_thread(generate_latest, self._registry),
+            token=self._settings.metrics_token,
+        )
         async with ops.serving((self._settings.host, self._settings.port)):
             await elector.run(self._lead)
 

@@ -27,6 +27,8 @@ def manifests() -> list[Manifest]:
             rule(ACCESS_BINDINGS.group, [f"{ACCESS_BINDINGS.plural}/status"], ["patch"]),
             rule(REGISTRATIONS.group, [REGISTRATIONS.plural], [*_READ, "create", "patch", "delete"]),
             rule(PRODUCTS.group, [PRODUCTS.plural], [*_READ, "create", "patch"]),
+            # The identity of the global cluster, which may not join an instance.
+            {**rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
             # The events of cluster-scoped objects are in the namespace default.
             rule("", ["events"], ["create", "patch"]),
         ],

@@ -211,6 +211,23 @@ def kube_scheduler(plane: ControlPlane, engine: Engine) -> ProcessSpec:
     return _component(plane, "kube-scheduler", _secured(plane, engine, "kube-scheduler"))
 
 
+# kwok has no flag for profiling. All other options have the values that kwok gives them if there is no such document;
+# if there is one, kwok does not complete it.
+_KWOK_OPTIONS = """\
+apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  enableProfilingHandler: false
+  enableDebuggingHandlers: true
+  cidr: 10.0.0.0/24
+  podPlayStageParallelism: 4
+  nodePlayStageParallelism: 4
+  nodeLeaseParallelism: 4
+  podsOnNodeSyncParallelism: 1
+  enablePodsOnNodeSyncListPager: true
+"""
+
+
 def kwok(plane: ControlPlane, engine: Engine) -> ProcessSpec:
     """kwok simulates the kubelet of every node, with the stages that are part of its release."""
     port = plane.ports["kwok"]
@@ -235,13 +252,16 @@ def kwok(plane: ControlPlane, engine: Engine) -> ProcessSpec:
 
 
 def write_kwok_stages(plane: ControlPlane, engine: Engine) -> None:
-    """Write the stages that make nodes ready, pods run and jobs end into the one file that kwok reads."""
+    """Write the stages that make nodes ready, pods run and jobs end into the one file that kwok reads.
+
+    Profiling is off: kwok would serve it to everybody on the machine.
+    """
     stages = engine.kwok_stages()
     chosen = ("node/fast", "node/heartbeat-with-lease", "pod/fast", "volume/fast")
     files = [path for folder in chosen for path in sorted((stages / folder).glob("*.yaml"))]
     # The folders also contain a kustomization and a storage class, which kwok does not read.
     documents = [text for text in (path.read_text() for path in files) if "kind: Stage\n" in text]
-    write_private(plane.config("kwok-stages.yaml"), "\n---\n".join(documents).encode())
+    write_private(plane.config("kwok-stages.yaml"), "\n---\n".join([_KWOK_OPTIONS, *documents]).encode())
 
 
 def _secured(plane: ControlPlane, engine: Engine, component: str) -> list[str]:

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kairship.controlplane.pki import KeyPair, Pki
+from kairship.embedded import metrics_token
 from kairship.embedded.home import Home
 from kairship.process.loopback import LOOPBACK
 from kairship.supervisor import HttpProbe, ProcessSpec
 
 ALLOW_LOOPBACK = "--allow-address=127.0.0.0/8"
-"""The flag for every process that connects to instances and members: in an embedded plane they listen on loopback,
-which these processes refuse by default."""
+"""The flag for every process that connects to instances, members or identity providers: in an embedded plane these
+listen on loopback, which the processes refuse by default."""
 
 _AUTHORITY = "inside-ca"
 _HOSTS = (LOOPBACK, "localhost")
@@ -72,6 +73,7 @@ def process(
             *flags,
             f"--port={port}",
             f"--ops-port={ops}",
+            metrics_token.flag(home),
             f"--tls-cert={pair.cert}",
             f"--tls-key={pair.key}",
         ),

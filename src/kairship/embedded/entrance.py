@@ -9,7 +9,7 @@ import msgspec
 
 from kairship.apiserver import rbac
 from kairship.controlplane.pki import Pki, write_private
-from kairship.embedded import backends
+from kairship.embedded import backends, metrics_token
 from kairship.embedded.home import Home
 from kairship.process.loopback import LOOPBACK
 from kairship.rpc.native_access import CERTIFIED_NAMES
@@ -64,8 +64,12 @@ def process(
     after: Sequence[str],
     versions: Sequence[str],
     backend_names: Sequence[str],
+    flags: Sequence[str],
 ) -> ProcessSpec:
-    """The apiserver's process. `versions` are the Karmada versions of the engine. Call `prepare` first."""
+    """The apiserver's process. `versions` are the Karmada versions of the engine. Call `prepare` first.
+
+    `flags` are those that the operator has chosen.
+    """
     kubeconfig = home.processes / f"{rbac.ACCOUNT}.kubeconfig"
     pki = Pki(home.processes / "entrance")
     pair = pki.pair(_SERVER)
@@ -81,6 +85,7 @@ def process(
             f"--port={ports['apiserver']}",
             f"--grpc-port={ports['apiserver-grpc']}",
             f"--ops-port={ports['apiserver-ops']}",
+            metrics_token.flag(home),
             f"--tls-cert={pair.cert}",
             f"--tls-key={pair.key}",
             f"--public-url=https://{LOOPBACK}:{ports['apiserver']}",
@@ -90,6 +95,7 @@ def process(
             *(flag for each in backend_names for flag in backends.client_flags(home, ports, rbac.ACCOUNT, each)),
             backends.ALLOW_LOOPBACK,
             f"--workers={_WORKERS}",
+            *flags,
         ),
         cwd=str(home.processes),
         after=tuple(after),

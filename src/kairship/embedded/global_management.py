@@ -37,5 +37,6 @@ def process(
         f"--first-token={receiver.token_file}",
         f"--webhook={receiver.server}{binding_webhook.PATH}",
         f"--webhook-ca={receiver.ca}",
+        backends.ALLOW_LOOPBACK,
     )
     return backends.process(home, ports, BACKEND, rbac.ACCOUNT, name=name, after=after, flags=flags)

@@ -52,7 +52,7 @@ class NoPlane(HomeError):  # noqa: N818 -- named after the state
 
 
 class PlaneRecord(msgspec.Struct, frozen=True):
-    """What `up` decided once: the identities by which data and certificates are stored."""
+    """What `up` decided once: the identities by which data and certificates are stored, and settings that last."""
 
     format: int
     global_uid: str
@@ -60,6 +60,8 @@ class PlaneRecord(msgspec.Struct, frozen=True):
     """The members that the first `up` was asked to create. An `up` after an interrupted one reads them here."""
     demo_created: bool = False
     """Whether the first `up` has completed. From then on only the user adds and removes members."""
+    reserved_namespaces: tuple[str, ...] = ()
+    """Namespaces that the operator has reserved. They stay reserved when an `up` names none."""
 
 
 class _Format(msgspec.Struct):

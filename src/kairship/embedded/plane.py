@@ -62,11 +62,19 @@ class EmbeddedPlane:
         self.members = Members(home.planes, logs=Layout.of(home.root).logs, engine=engine, supervisor=self.supervisor)
         self._engine = engine
 
-    async def up(self, reporter: Reporter, demo_members: Sequence[MemberSpec]) -> Outcome:
-        """Start everything that should run and repair what is broken. A new plane gets the members `demo_members`."""
+    async def up(
+        self, reporter: Reporter, demo_members: Sequence[MemberSpec], *, reserved_namespaces: tuple[str, ...] = ()
+    ) -> Outcome:
+        """Start everything that should run and repair what is broken. A new plane gets the members `demo_members`.
+
+        `reserved_namespaces` replace those of an earlier `up`, unless there are none.
+        """
         begin = time.monotonic()
         self._require_binaries()
         record = self.home.open(demo_members=[spec.name for spec in demo_members])
+        if reserved_namespaces and reserved_namespaces != record.reserved_namespaces:
+            record = msgspec.structs.replace(record, reserved_namespaces=reserved_namespaces)
+            self.home.write(record)
         if not supervision.is_running(self.home.root):
             self.home.require_room(ROOM_TO_START)
         was_running = await supervision.ensure(self.home.root, reporter)

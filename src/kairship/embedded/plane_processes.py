@@ -9,7 +9,7 @@ import asyncio
 import base64
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +17,7 @@ from kairship.apiserver import rbac as apiserver
 from kairship.controllers import rbac as controllers
 from kairship.controlplane import ControlPlane, kubernetes
 from kairship.controlplane.pki import write_private
-from kairship.embedded import backends, container_management, entrance, global_management
+from kairship.embedded import backends, container_management, entrance, global_management, metrics_token
 from kairship.embedded.home import Home
 from kairship.engine import Engine
 from kairship.ghippo import rbac as ghippo
@@ -81,6 +81,7 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
     ports = await supervisor.allocate_ports(GROUP, _PORTS)
     receiver = await asyncio.to_thread(entrance.prepare, home, ports)
     await asyncio.to_thread(global_management.prepare, home)
+    reserved = tuple(f"--reserve-namespace={name}" for name in home.read().reserved_namespaces)
     directory = home.processes
     kubernetes.ensure_user(plane, "token-keeper", common_name=_KEEPER)
     for account in _ACCOUNTS:
@@ -92,7 +93,7 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
         write_private(directory / f"{account}.kubeconfig", connection.to_kubeconfig(name="global", user=account))
     return [
         _token_keeper(plane, home, ports),
-        _controller_manager(plane, home, ports, engine),
+        _controller_manager(plane, home, ports, engine, flags=reserved),
         global_management.process(
             home, ports, name=GHIPPO, after=(TOKEN_KEEPER, plane.process("kube-apiserver")), receiver=receiver
         ),
@@ -104,6 +105,7 @@ async def processes(supervisor: SupervisorClient, plane: ControlPlane, home: Hom
             after=(TOKEN_KEEPER, GHIPPO, plane.process("kube-apiserver")),
             versions=engine.karmada_versions(),
             backend_names=_BACKENDS,
+            flags=reserved,
         ),
     ]
 
@@ -133,7 +135,9 @@ def _token_keeper(plane: ControlPlane, home: Home, ports: Mapping[str, int]) -> 
     )
 
 
-def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int], engine: Engine) -> ProcessSpec:
+def _controller_manager(
+    plane: ControlPlane, home: Home, ports: Mapping[str, int], engine: Engine, *, flags: Sequence[str]
+) -> ProcessSpec:
     kubeconfig = home.processes / f"{controllers.ACCOUNT}.kubeconfig"
     port = ports["controller-manager"]
     return ProcessSpec(
@@ -147,7 +151,9 @@ def _controller_manager(plane: ControlPlane, home: Home, ports: Mapping[str, int
             f"--data-dir={home.root}",
             f"--backups={home.backups}",
             f"--port={port}",
+            metrics_token.flag(home),
             backends.ALLOW_LOOPBACK,
+            *flags,
         ),
         env=engine.environment,
         cwd=str(home.processes),

@@ -4,6 +4,7 @@ import structlog
 
 from kairship.ghippo.audit import AuditLog
 from kairship.ghippo.database import Database
+from kairship.ghippo.delivery import webhooks
 from kairship.ghippo.errors import GhippoError
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.identity import directory, sessions
@@ -50,7 +51,11 @@ class Cleanup:
         await self._database.write(
             lambda connection: directory.delete_changes(connection, before=at - directory.CHANGES_KEPT)
         )
-        await self._database.write(lambda connection: effective.delete_revoked(connection, before=at - TOMBSTONES_KEPT))
+        await self._database.write(
+            lambda connection: effective.delete_revoked(
+                connection, before=at - TOMBSTONES_KEPT, delivered=webhooks.delivered_to_plane(connection)
+            )
+        )
         await self._database.write(lambda connection: sessions.end_expired(connection, at=at))
         await self._database.write(
             lambda connection: self._audit.delete_received_ids(connection, before=at - RECEIVED_KEPT)

@@ -1,4 +1,4 @@
-"""The tasks of the leading replica: registrations, deliveries to webhooks, cleanup.
+"""The tasks of the leading replica: registrations, built-in roles, deliveries to webhooks, cleanup.
 
 Each task may be cancelled at any point and repeated by another replica.
 """
@@ -15,6 +15,7 @@ from kairship.ghippo.delivery.deliverer import Deliverer
 from kairship.ghippo.delivery.plane_webhook import PlaneWebhook
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.settings import Settings
+from kairship.ghippo.tenancy.built_in_roles import refresh_built_in_roles
 from kairship.ghippo.tenancy.registrations import (
     NAME,
     REGISTERED,
@@ -47,7 +48,15 @@ class LeaderDuties:
         self._clock = SystemClock()
         self.metrics = Metrics(registry)
         # Created once: a second term must not register its metrics again.
-        self._deliverer = Deliverer(database, sealer, audit, metrics=registry, authority=settings.webhook_ca)
+        self._deliverer = Deliverer(
+            database,
+            sealer,
+            audit,
+            addresses=settings.addresses,
+            own_url=settings.webhook,
+            metrics=registry,
+            authority=settings.webhook_ca,
+        )
 
     async def run(self, term: LeaderTerm | None) -> None:
         """Runs until it is cancelled. Without a term there is only this replica."""
@@ -59,6 +68,7 @@ class LeaderDuties:
             manager = Manager([controller], client=client, clock=clock, metrics=self.metrics, term=term)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(manager.run())
+                tasks.create_task(refresh_built_in_roles(database, clock=clock))
                 tasks.create_task(unregister_deleted(reflector, database, clock=clock))
                 tasks.create_task(self._deliverer.run())
                 tasks.create_task(

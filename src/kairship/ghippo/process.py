@@ -73,7 +73,11 @@ class GlobalManagement:
     async def run(self) -> None:
         """Runs until it is cancelled."""
         settings = self._settings
-        ops = OpsServer(ready=self._readiness, metrics=lambda: asyncio.to_thread(generate_latest, self._registry))
+        ops = OpsServer(
+            ready=self._readiness,
+            metrics=lambda: asyncio.to_thread(generate_latest, self._registry),
+            token=settings.metrics_token,
+        )
         async with ops.serving((settings.ops_host, settings.ops_port)) as ops_port, self._database() as database:
             sealer = await asyncio.to_thread(Sealer.from_file, settings.key)
             with closing(Passwords()) as passwords:
@@ -81,7 +85,7 @@ class GlobalManagement:
                 await self._serve(database, passwords, sealer, ops_port)
 
     async def _serve(self, database: Database, passwords: Passwords, sealer: Sealer, ops_port: int) -> None:
-        audit, issuers = AuditLog(sealer), Issuers()
+        audit, issuers = AuditLog(sealer), Issuers(self._settings.addresses)
         sign_in = SignIn(database, passwords, sealer, audit)
         directory = Directory(database, sign_in)
         services = assemble_services(
@@ -174,7 +178,7 @@ def assemble_services(
         Workspaces(database, clock=clock),
         Folders(database, clock=clock),
         Webhooks(database, sealer),
-        IdentityProviders(database, sealer),
+        IdentityProviders(database, sealer, clock=clock),
         Audits(database, audit),
     )
     internal = (directory, AuditTrail(database, audit, clock=clock))

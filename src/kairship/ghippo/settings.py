@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from kairship.kube import AddressRule
 from kairship.process.certificates import CertificateFiles
 from kairship.process.start_error import StartError
 from kairship.reconcile import LeaseName
@@ -35,12 +36,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The URL at which the entrance of this plane receives bindings."""
     webhook_ca: Path | None = None
     """The CA of that URL's certificate."""
+    addresses: AddressRule = AddressRule()
+    """The addresses that webhooks and identity providers may have, which users enter. `webhook` may have any."""
     host: str = "127.0.0.1"
     port: int = 0
     """The port of gRPC; 0 takes any free port."""
     ops_host: str = "127.0.0.1"
     ops_port: int = 0
     """The port of health and metrics."""
+    metrics_token: Path | None = None
+    """A file with the token that `/metrics` asks for. Without it nobody gets metrics."""
     audit_days: int = 365
     """Days for which entries of the audit log are kept."""
 

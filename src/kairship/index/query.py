@@ -23,7 +23,7 @@ from kairship.index.selectors import (
     Present,
 )
 from kairship.index.tokens import field_token, label_key_token, label_token
-from kairship.resources import RESERVED, RESERVED_PREFIX
+from kairship.resources import RESERVED_PREFIX
 
 
 class Sort(StrEnum):
@@ -156,7 +156,6 @@ class VisiblePartitions(msgspec.Struct, frozen=True):
     reserved: bool
 
 
-RESERVED_NAMESPACES = tuple(sorted(RESERVED))
 RESERVED_FROM, RESERVED_TO = RESERVED_PREFIX, f"{RESERVED_PREFIX[:-1]}."
 """The names that begin with the prefix, as a range: '.' follows '-'."""
 

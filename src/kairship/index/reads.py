@@ -48,6 +48,8 @@ class ReadRequest(msgspec.Struct, frozen=True):
     declared_fields: tuple[str, ...] = ()
     layout: Layout | None = None
     """How the kind is printed, for a request that wants a Table."""
+    reserved: bool = True
+    """Whether reserved namespaces are in the list."""
 
     @property
     def kind(self) -> str:
@@ -146,7 +148,8 @@ class KubernetesReads:
         if more:
             end = PagePosition(rows[-1].position, partition.epoch, revision)
             metadata["continue"] = self._tokens.issue(end, self._query(request), caller=request.caller)
-            if not (query.labels or query.fields):
+            # API servers do not count what a selector has selected, and reserved namespaces are left out by a selector.
+            if request.reserved and not (query.labels or query.fields):
                 remaining = msgspec.structs.replace(query, after=rows[-1].position)
                 metadata["remainingItemCount"] = await snapshot.count(plan(remaining))
         return self._reply(
@@ -156,7 +159,7 @@ class KubernetesReads:
     def _query(self, request: ReadRequest) -> Query:
         try:
             query = Query(
-                scopes=(VisibleScope(request.cluster),),
+                scopes=(VisibleScope(request.cluster, reserved=request.reserved),),
                 kinds=frozenset((request.kind,)),
                 namespace=request.namespace,
                 labels=parse_labels(request.parameters.get("labelSelector", "")),

@@ -172,6 +172,9 @@ class Writer(Protocol):
 
     async def kinds(self) -> list[Resource]: ...
 
+    async def sizes(self) -> dict[str, Size]:
+        """The size of every kind. This goes over all objects, so it must not be called every few seconds."""
+
     async def heartbeat(self) -> None:
         """Records that the cluster has just answered and that its live kinds are being followed."""
 

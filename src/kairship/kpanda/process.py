@@ -64,7 +64,11 @@ class ContainerManagement:
         """Runs until it is cancelled."""
         settings = self._settings
         location = await asyncio.to_thread(settings.read_index_location)
-        ops = OpsServer(ready=self._readiness, metrics=lambda: asyncio.to_thread(generate_latest, self._registry))
+        ops = OpsServer(
+            ready=self._readiness,
+            metrics=lambda: asyncio.to_thread(generate_latest, self._registry),
+            token=settings.metrics_token,
+        )
         async with ops.serving((settings.ops_host, settings.ops_port)) as ops_port:
             log.info("starting", ops_port=ops_port)
             while True:

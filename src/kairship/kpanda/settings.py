@@ -36,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ops_host: str = "127.0.0.1"
     ops_port: int = 0
     """The port of health and metrics."""
+    metrics_token: Path | None = None
+    """A file with the token that `/metrics` asks for. Without it nobody gets metrics."""
     timing: LeaseTiming = LeaseTiming()
     """The timing of the Leases by which replicas notice that one of them is gone."""
 

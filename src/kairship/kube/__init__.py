@@ -58,9 +58,10 @@ from kairship.kube.http.transport import RawResponse, RoundTripper, Stream
 from kairship.kube.http.upgrade import Upgraded, UpgradeRefused
 from kairship.kube.resource import Resource, is_path_segment
 from kairship.kube.retry import retry_on_conflict
-from kairship.kube.watching import WatchEvent
+from kairship.kube.watching import LARGEST_EVENT, WatchEvent
 
 __all__ = [
+    "LARGEST_EVENT",
     "AddressRefused",
     "AddressRule",
     "AlreadyExists",

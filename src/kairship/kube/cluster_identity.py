@@ -1,6 +1,6 @@
 """The identity of a cluster under every name, address and credential: the UID of its namespace kube-system.
 
-A cluster keeps that namespace for life.
+A cluster keeps that namespace for life. A control plane of Karmada has such an identity too, but is no cluster.
 """
 
 import re
@@ -9,7 +9,7 @@ import msgspec
 
 from kairship.kube import kinds
 from kairship.kube.client import Client
-from kairship.kube.errors import BadReply
+from kairship.kube.errors import BadReply, UnknownKind
 
 _UID = re.compile(r"[A-Za-z0-9-]{8,64}")
 
@@ -28,3 +28,12 @@ async def cluster_identity(client: Client, *, timeout: float | None = None) -> s
     if not _UID.fullmatch(found.metadata.uid):
         raise BadReply(f"{client.connection.server} does not return a valid UID of its namespace kube-system")
     return found.metadata.uid
+
+
+async def is_karmada(client: Client) -> bool:
+    """Whether the server is a control plane of Karmada: it serves the clusters of one."""
+    try:
+        await client.discovery.find(kinds.CLUSTERS.api_version, kinds.CLUSTERS.kind)
+    except UnknownKind:
+        return False
+    return True

@@ -11,10 +11,14 @@ from typing import TypeVar
 import msgspec
 
 from kairship.kube.decoding import decode
-from kairship.kube.errors import BadReply, KubeError, NotFound, UnknownKind
+from kairship.kube.errors import BadReply, KubeError, NotFound, ReplyTooLarge, UnknownKind
 from kairship.kube.resource import Resource, group_version_path
 
 T = TypeVar("T")
+
+LARGEST_DOCUMENT = 4 << 20
+"""Bytes of one document of discovery. The core group of a real server has 20 KiB."""
+_MOST_KEPT = 8 * LARGEST_DOCUMENT
 
 Fetch = Callable[[str], Awaitable[bytes]]
 """Reads the document at a path, or raises the typed error."""
@@ -67,6 +71,7 @@ class Discovery:
         self._fetch = fetch
         self._server = server
         self._known: dict[str, tuple[ServedResource, ...]] = {}
+        self._sizes: dict[str, int] = {}  # bytes of the documents that are known
 
     async def find(self, api_version: str, kind: str) -> Resource:
         """Returns the resource of a kind. Raises `UnknownKind` if the server does not have it now."""
@@ -107,11 +112,18 @@ class Discovery:
             return error
 
     async def _group_version(self, api_version: str) -> tuple[ServedResource, ...]:
-        entries = self._decode(await self._fetch(group_version_path(api_version)), _ApiResourceList).resources or []
+        document = await self._fetch(group_version_path(api_version))
+        others = sum(size for version, size in self._sizes.items() if version != api_version)
+        if others + len(document) > _MOST_KEPT:
+            raise ReplyTooLarge(
+                f"{self._server} serves more kinds than discovery keeps ({_MOST_KEPT >> 20} MiB of documents)"
+            )
+        entries = self._decode(document, _ApiResourceList).resources or []
         subresources: dict[str, set[str]] = {}
         for entry in entries:
             plural, _, subresource = entry.name.partition("/")
             subresources.setdefault(plural, set()).add(subresource)
+        self._sizes[api_version] = len(document)
         self._known[api_version] = tuple(
             ServedResource(
                 resource=Resource.of(api_version, entry.name, kind=entry.kind, namespaced=entry.namespaced),

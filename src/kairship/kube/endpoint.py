@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from kairship.kube.config.connection import Connection
 from kairship.kube.config.user import Impersonation, TokenSource, token_source
 from kairship.kube.decoding import decode
-from kairship.kube.discovery import Discovery
+from kairship.kube.discovery import LARGEST_DOCUMENT, Discovery
 from kairship.kube.errors import BadReply
 from kairship.kube.http.addresses import AddressRule
 from kairship.kube.http.tls import ssl_context
@@ -28,6 +28,9 @@ from kairship.kube.status_errors import api_error
 T = TypeVar("T")
 
 _JSON = "application/json"
+LARGEST_REPLY = 64 << 20
+"""Bytes of the largest whole reply that is read, unless a client says otherwise. Longer lists are read in pages."""
+_LARGEST_VERSION = 1 << 20
 
 
 class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,14 +57,14 @@ class Endpoint:
         token: TokenSource | None = None,
         wrap_transport: Callable[[RoundTripper], RoundTripper] | None = None,
         addresses: AddressRule | None = None,
-        largest_reply: int | None = None,
+        largest_reply: int = LARGEST_REPLY,
     ) -> None:
         """Must be made inside a running event loop, and closed there.
 
         `token` supplies the bearer token instead of the connection, for callers that renew it themselves.
         `wrap_transport` wraps the transport and so sees every call. `addresses` limits the addresses to which the
         client connects, whatever the server's name resolves to. A whole reply of more than `largest_reply` bytes is
-        refused, for servers that are not trusted to end their replies.
+        refused: no server is trusted to end its replies.
         """
         self.connection = connection
         self._timeout = timeout
@@ -79,7 +82,7 @@ class Endpoint:
         self._owns_transport = True
         self.addresses = addresses
         self._tls: dict[str, ssl.SSLContext] = {}  # made when it is needed, and shared by all identities
-        self.discovery = Discovery(partial(self._call, "GET"), server=connection.server)
+        self.discovery = Discovery(partial(self._call, "GET", largest=LARGEST_DOCUMENT), server=connection.server)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.connection!r})"
@@ -118,8 +121,12 @@ class Endpoint:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        largest: int | None = None,
     ) -> RawResponse:
-        """Sends and returns bytes. `path` is encoded and may have a query. A reply of any status is returned."""
+        """Sends and returns bytes. `path` is encoded and may have a query. A reply of any status is returned.
+
+        A reply of more than `largest` bytes raises `ReplyTooLarge`, as does one of more than the client accepts.
+        """
         return await self._transport.request(
             method,
             path,
@@ -127,6 +134,7 @@ class Endpoint:
             body=body,
             headers=self._headers(headers or {}),
             timeout=self._deadline(timeout),
+            largest=largest,
         )
 
     def stream(
@@ -170,7 +178,8 @@ class Endpoint:
         )
 
     async def version(self, *, timeout: float | None = None) -> VersionInfo:
-        return self._decode("GET /version", await self._call("GET", "/version", timeout=timeout), VersionInfo)
+        body = await self._call("GET", "/version", timeout=timeout, largest=_LARGEST_VERSION)
+        return self._decode("GET /version", body, VersionInfo)
 
     async def _call(
         self,
@@ -181,11 +190,12 @@ class Endpoint:
         body: bytes | None = None,
         content_type: str = _JSON,
         timeout: float | None = None,
+        largest: int | None = None,
     ) -> bytes:
         """Returns the body of a successful reply; any other reply raises."""
         headers = self._headers({"Content-Type": content_type} if body is not None else {})
         reply = await self._transport.request(
-            method, path, params=params, body=body, headers=headers, timeout=self._deadline(timeout)
+            method, path, params=params, body=body, headers=headers, timeout=self._deadline(timeout), largest=largest
         )
         self._raise_for_status(f"{method} {path}", reply, headers)
         return reply.body

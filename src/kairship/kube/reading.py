@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 # A server ends a watch by itself after `server_timeout`. A server that stays silent this much longer is gone.
 _GRACE = 30.0
+_LONGEST_REFUSAL = 256 << 10
 
 
 class Reader(Endpoint, Generic[T]):
@@ -129,14 +130,25 @@ class Reader(Endpoint, Generic[T]):
         headers = self._headers({})
         async with self._transport.stream("GET", path, params=params, headers=headers, timeout=self._timeout) as stream:
             if stream.status != 200:
-                body = b"".join([chunk async for chunk in stream.chunks(inactivity_timeout=self._timeout)])
+                body = await _beginning(stream.chunks(inactivity_timeout=self._timeout))
                 self._raise_for_status(call, RawResponse(stream.status, stream.headers, body), headers)
             async with (
                 aclosing(stream.chunks(inactivity_timeout=silence)) as chunks,
-                aclosing(lines(chunks, call=call, server=server)) as events,
+                aclosing(lines(chunks, call=call, server=server, held=stream.held)) as events,
             ):
                 async for line in events:
                     yield parse(line, self._shape, call=call, server=server)
+
+
+async def _beginning(chunks: AsyncGenerator[bytes]) -> bytes:
+    """The body of a refusal. A server that goes on for longer is not listened to."""
+    body = bytearray()
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > _LONGEST_REFUSAL:
+                break
+    return bytes(body[:_LONGEST_REFUSAL])
 
 
 def _query(**params: str | int | None) -> dict[str, str]:

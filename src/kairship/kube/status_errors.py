@@ -32,6 +32,9 @@ _BY_CODE: dict[int, type[errors.ApiError]] = {
     504: errors.ServerTimeout,
 }
 _EXCERPT = 500
+_LONGEST_MESSAGE = 16 << 10
+_MOST_CAUSES = 100
+"""Bounds of what an error keeps of a refusal: it may end in a condition, a log and a reply."""
 # Refusals of servers that have just started. Nothing is wrong with the request: it is accepted a moment later.
 _STARTING_UP = (
     # The server evaluates an admission policy before it knows the policy's paramKind, or has synced its objects.
@@ -76,9 +79,9 @@ def api_error(
     retry_after = _seconds(headers.get("Retry-After"))
     return _type_of(code, answer.reason)(
         status=code,
-        reason=answer.reason,
-        message=answer.message,
-        causes=details.causes or (),
+        reason=answer.reason[:_EXCERPT],
+        message=answer.message[:_LONGEST_MESSAGE],
+        causes=(details.causes or ())[:_MOST_CAUSES],
         retry_after=retry_after if retry_after is not None else details.retry_after_seconds or None,
         call=call,
         server=server,

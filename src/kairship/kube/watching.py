@@ -12,11 +12,13 @@ import msgspec
 
 from kairship.kube.decoding import PartialObjectMetadata, decode
 from kairship.kube.errors import BadReply, Disconnected
+from kairship.kube.http.held_bytes import HeldBytes
 from kairship.kube.status_errors import api_error
 
 T = TypeVar("T")
 
-_MAX_LINE = 64 * 1024 * 1024
+LARGEST_EVENT = 16 << 20
+"""Bytes of the largest event. etcd accepts objects of 1.5 MiB, unless its operator has raised that."""
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
@@ -35,21 +37,22 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 
 
-async def lines(chunks: AsyncIterator[bytes], *, call: str, server: str) -> AsyncGenerator[bytes]:
-    """Yields the lines in a stream of chunks. A last line without an end means that the connection was lost."""
+async def lines(chunks: AsyncIterator[bytes], *, call: str, server: str, held: HeldBytes) -> AsyncGenerator[bytes]:
+    """Yields the lines in a stream of chunks. A last line without an end means that the connection was lost.
+
+    A line that is not ended yet counts in `held`.
+    """
     partial: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        *complete, rest = chunk.split(b"\n")
-        for line in complete:
-            yield b"".join((*partial, line))
-            partial.clear()
-            size = 0
-        if rest:
-            partial.append(rest)
-            size += len(rest)
-            if size > _MAX_LINE:
-                raise BadReply(f"{server} sent an event larger than {_MAX_LINE} bytes on {call}")
+    with held.reply(LARGEST_EVENT) as event:
+        async for chunk in chunks:
+            *complete, rest = chunk.split(b"\n")
+            for line in complete:
+                event.release()
+                yield b"".join((*partial, line))
+                partial.clear()
+            if rest:
+                event.add(len(rest))
+                partial.append(rest)
     if partial:
         raise Disconnected(f"{server} closed the connection in the middle of an event on {call}; watch again")
 

@@ -62,7 +62,7 @@ from kairship.resources.registration import (
     RegistrationSpec,
     RegistrationStatus,
 )
-from kairship.resources.reserved_namespaces import RESERVED, RESERVED_PREFIX, is_reserved
+from kairship.resources.reserved_namespaces import RESERVED_PREFIX, is_reserved, reserve, reserved_names
 from kairship.resources.schema.condition_type import ConditionType
 from kairship.resources.schema.definition import Definition
 from kairship.resources.schema.documented_enum import DocumentedEnum, Writer
@@ -86,7 +86,6 @@ __all__ = [
     "NAMESPACE",
     "PRODUCTS",
     "REGISTRATIONS",
-    "RESERVED",
     "RESERVED_NAME",
     "RESERVED_PREFIX",
     "VIRTUAL_PREFIX",
@@ -154,6 +153,8 @@ __all__ = [
     "membership",
     "product",
     "registration",
+    "reserve",
+    "reserved_names",
     "set_condition",
     "virtual_cluster_name",
     "written_by",

@@ -41,6 +41,7 @@ class ScopeLevel(DocumentedEnum):
     INSTANCE = "Instance", "one instance with everything in it"
     NAMESPACE = "Namespace", "one namespace of one instance"
     WORKSPACE = "Workspace", "a workspace of global management: its members, not the resources in it"
+    CLUSTER = "Cluster", "one cluster of container management, whether or not it has joined an instance"
 
 
 class OriginKind(DocumentedEnum):
@@ -134,6 +135,10 @@ class Scope(Fields, frozen=True, kw_only=True):
         ),
         Rule("(self.level == 'Namespace') == has(self.namespace)", "namespace is required with level Namespace only"),
         Rule("(self.level == 'Workspace') == has(self.workspace)", "workspace is required with level Workspace only"),
+        Rule(
+            "(self.level == 'Cluster') == has(self.cluster) && has(self.cluster) == has(self.clusterUid)",
+            "cluster and clusterUid are required with level Cluster, and only with it",
+        ),
     )
 
     # Stated and not inferred: a field that is lost in transport must not turn one namespace into everything.
@@ -151,6 +156,12 @@ class Scope(Fields, frozen=True, kw_only=True):
 
     workspace: Identifier | None = None
     """Identifier of the workspace in global management."""
+
+    cluster: Label | None = None
+    """Name of the cluster in container management."""
+
+    cluster_uid: Uid | None = None
+    """UID of the cluster. Permissions do not carry over to a later cluster of the same name."""
 
 
 class Origin(Fields, frozen=True, kw_only=True):

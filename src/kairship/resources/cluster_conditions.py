@@ -38,6 +38,7 @@ class ClusterReason(DocumentedEnum):
     LISTING = "Listing", "the index is being filled"
     BEHIND = "Behind", "the index does not keep up with the cluster"
     INTERRUPTED = "Interrupted", "the connection is lost; the index has the state from before"
+    LIMIT_REACHED = "LimitReached", "the cluster has more than the index keeps of one; its largest kinds are not in it"
     STORE_FAILED = "StoreFailed", "the index cannot be written"
 
 
@@ -80,5 +81,5 @@ class ClusterCondition(ConditionType):
         "Collected",
         Writer.KPANDA,
         "the index contains the cluster's objects and is kept up to date",
-        (_R.CURRENT, _R.LISTING, _R.BEHIND, _R.INTERRUPTED, _R.STORE_FAILED),
+        (_R.CURRENT, _R.LISTING, _R.BEHIND, _R.INTERRUPTED, _R.LIMIT_REACHED, _R.STORE_FAILED),
     )

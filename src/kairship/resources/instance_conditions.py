@@ -67,6 +67,10 @@ class InstanceReason(DocumentedEnum):
     SOME_UNREACHABLE = "SomeUnreachable", "Karmada cannot reach some member clusters; the message names them"
     NO_MEMBERS = "NoMembers", "no cluster is joined"
 
+    # Admission
+    ENFORCED = "Enforced", "the instance enforces the plane's admission policies, and rights are written into it"
+    NOT_ENFORCED = "NotEnforced", "the policies could not be written; no new right is written; the message says why"
+
     # Neighbours
     SYNCED = "Synced", "container management has the hidden cluster of this instance"
     SYNC_FAILED = "SyncFailed", "the hidden cluster could not be written"
@@ -192,6 +196,12 @@ class InstanceCondition(ConditionType):
         Writer.STATUS_SYNC,
         "Karmada can reach its member clusters",
         (_R.ALL_REACHABLE, _R.SOME_UNREACHABLE, _R.NO_MEMBERS, _R.NOT_OBSERVED),
+    )
+    POLICIES_ENFORCED = (
+        "PoliciesEnforced",
+        Writer.ACCESS,
+        "the plane's admission policies hold inside, so that nobody gains rights by what Karmada does for them",
+        (_R.ENFORCED, _R.NOT_ENFORCED),
     )
     VIRTUAL_CLUSTER_SYNCED = (
         "VirtualClusterSynced",

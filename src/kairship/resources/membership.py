@@ -44,6 +44,7 @@ class MembershipReason(DocumentedEnum):
     INSTANCE_MISSING = "InstanceMissing", "there is no instance of this name"
     INSTANCE_NOT_READY = "InstanceNotReady", "the instance cannot be used; its own conditions say why"
     DUPLICATE = "Duplicate", "the instance already has this cluster under the name in the message"
+    CONTROL_PLANE = "ControlPlane", "it is the global cluster or a control plane of Karmada, and cannot join"
     JOIN_FAILED = "JoinFailed", "a step failed and is retried; the message says which and why"
     LEFT = "Left", "the instance no longer has the cluster"
 
@@ -80,6 +81,7 @@ class MembershipCondition(ConditionType):
             _R.INSTANCE_MISSING,
             _R.INSTANCE_NOT_READY,
             _R.DUPLICATE,
+            _R.CONTROL_PLANE,
             _R.JOIN_FAILED,
             _R.LEFT,
         ),

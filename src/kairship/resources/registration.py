@@ -63,10 +63,10 @@ class RegistrationSpec(Fields, frozen=True, kw_only=True):
     )
 
     product: Label
-    """The product of the resource: kairship."""
+    """The product of the resource: kairship, kpanda."""
 
     resource_type: Label
-    """A resource type of the product: instance, namespace."""
+    """A resource type of the product: instance, namespace; cluster."""
 
     resource: Label
     """Name of the resource."""

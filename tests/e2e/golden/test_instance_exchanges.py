@@ -21,7 +21,7 @@ from kairship.kube import Client
 INSTANCE = SERVED["Instance"]
 STATUS = frozenset({"status"})
 """Fields that controllers write at the same time."""
-LATE = frozenset({"MembersReachable", "Registered", "VirtualClusterSynced"})
+LATE = frozenset({"MembersReachable", "PoliciesEnforced", "Registered", "VirtualClusterSynced"})
 """Conditions of the demo instance that other controllers write than the one that creates it, each at its own time."""
 BACKUP = {
     "name": "monday",

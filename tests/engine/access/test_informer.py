@@ -26,7 +26,7 @@ from kairship.ghippo.delivery.deliverer import Deliverer
 from kairship.ghippo.identity import users
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.tenancy import bindings, registered_instances, workspaces
-from kairship.kube import Client, Conflict, Invalid
+from kairship.kube import AddressRule, Client, Conflict, Invalid
 from kairship.reconcile import Backoff, Metrics, SystemClock
 from kairship.resources import AccessBindingSpec
 
@@ -218,7 +218,13 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
         shop = await do(workspaces.create, name="shop", alias="", folder=None)
         ann = Caller(user)
         receiving = Receiving(BindingStore(client, Mine(found, user, own)))
-        deliverer = Deliverer(database, sealer, AuditLog(sealer), backoff=Backoff(0.05, 0.2))
+        deliverer = Deliverer(
+            database,
+            sealer,
+            AuditLog(sealer),
+            addresses=AddressRule.allowing(["127.0.0.0/8"]),
+            backoff=Backoff(0.05, 0.2),
+        )
 
         async def allowed() -> bool:
             return found.authoriser.on_instance(ann, GET, own, "web") is Decision.ALLOWED
@@ -233,10 +239,13 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
             return not await stray_allowed()
 
         async def reconciled() -> bool:
-            return bool((await database.read(lambda connection: webhooks.get(connection, "k"))).reconciled_at)
+            return bool(
+                (await database.read(lambda connection: webhooks.get(connection, webhooks.PLANE))).reconciled_at
+            )
 
         async with served(receiving) as url:
-            secret = await database.write(lambda connection: webhooks.create(connection, sealer, name="k", url=url))
+            secret = "the-secret-of-the-plane"
+            await database.write(lambda connection: webhooks.ensure_plane(connection, sealer, url=url, secret=secret))
             receiving.receiver = Receiver(secret)
             running = asyncio.ensure_future(deliverer.run())
             try:
@@ -255,7 +264,7 @@ async def test_from_global_management_to_the_authoriser(client: Client, tmp_path
                 stray = binding(own, subject={"kind": "User", "id": own}, scope=scope, permissions=[GET])
                 await client.create(SERVED["AccessBinding"], stray)
                 await eventually(stray_allowed, "the stray binding counts")
-                await database.write(lambda connection: webhooks.record_reconciled(connection, "k", at=0))
+                await database.write(lambda connection: webhooks.record_reconciled(connection, webhooks.PLANE, at=0))
                 await eventually(stray_hidden, "the stray binding is withdrawn")
                 assert await allowed()
                 await do(bindings.delete, identifier=given)

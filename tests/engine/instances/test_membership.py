@@ -24,8 +24,9 @@ from kairship.controlplane import ControlPlane, PlaneKind, karmada
 from kairship.embedded import EmbeddedPlane, clusters
 from kairship.engine import Engine
 from kairship.instances import membership
-from kairship.instances.membership import Join, JoinRefused, leaving
+from kairship.instances.membership import ControlPlaneRefused, Join, JoinRefused, leaving
 from kairship.kube import Client, NotFound, Resource, kinds
+from kairship.kube.cluster_identity import cluster_identity
 
 NAME = "joined"
 HELD_WORK: dict[str, Any] = {
@@ -172,18 +173,33 @@ async def test_a_join_that_was_killed_half_way_is_completed(pair: Pair) -> None:
         assert again["metadata"]["ownerReferences"] == secret["metadata"]["ownerReferences"]
 
 
-async def test_one_cluster_one_name(pair: Pair) -> None:
+async def test_one_cluster_one_name(pair: Pair, plane: EmbeddedPlane) -> None:
     with pytest.raises(JoinRefused, match=f"already joined under the name '{NAME}'"):
         await pair.join("by-another-name")
-    # Another cluster under the taken name: the instance's own API server is one.
-    async with await pair.instance.client() as instance:
+    # Another cluster under the taken name: the global cluster is one, as long as nothing says what it is.
+    async with await pair.instance.client() as instance, Client(await plane.global_connection()) as other:
         with pytest.raises(JoinRefused, match="choose another name"):
-            await membership.join(
-                instance=instance,
-                member=instance,
-                reached_at=await pair.instance.driver.connection(pair.instance.uid),
-                wanted=Join(name=NAME),
-            )
+            await membership.join(instance=instance, member=other, reached_at=other.connection, wanted=Join(name=NAME))
+        assert await names(instance, kinds.CLUSTERS) == {NAME}
+
+
+async def test_a_control_plane_does_not_join(pair: Pair, plane: EmbeddedPlane) -> None:
+    """Neither the instance itself, nor another Karmada, nor the global cluster."""
+    async with (
+        await pair.instance.client() as instance,
+        Client(await plane.instance_connection()) as another,
+        Client(await plane.global_connection()) as world,
+    ):
+        own = await cluster_identity(world)
+        for member in (instance, another, world):
+            with pytest.raises(ControlPlaneRefused):
+                await membership.join(
+                    instance=instance,
+                    member=member,
+                    reached_at=member.connection,
+                    wanted=Join(name="plane"),
+                    control_planes={own},
+                )
         assert await names(instance, kinds.CLUSTERS) == {NAME}
 
 

@@ -11,6 +11,7 @@ from kairship.access import (
     Role,
     permission_for,
     permission_for_non_resource_path,
+    permission_to_search,
     permissions,
     permissions_of,
 )
@@ -36,6 +37,7 @@ def test_every_write_is_refused_at_once_when_bindings_are_old() -> None:
         if method.scope is not Scope.ANYBODY and method.routes[0].verb != "GET":
             assert permissions()[method.permission].delicate, method.path
     assert permissions()["kairship.secrets.reveal"].delicate
+    assert permissions()["kairship.works.get"].delicate
     assert permissions()["kairship.pods.logs"].delicate
     assert permissions()["kairship.pods.exec"].delicate
 
@@ -58,7 +60,10 @@ def test_each_role_has_all_of_the_one_before_it() -> None:
         ("kpanda.clusters.delete", Role.PLATFORM_ADMIN),
         ("kpanda.kubeconfigs.create", Role.PLATFORM_ADMIN),
         ("kpanda.nodes.update", Role.PLATFORM_ADMIN),
-        ("kpanda.clusters.get", Role.ADMIN),
+        ("kpanda.clusters.get", Role.VIEWER),
+        ("kpanda.clusters.attach", Role.ADMIN),
+        ("kairship.systemnamespaces.use", Role.ADMIN),
+        ("kairship.membercredentials.use", Role.PLATFORM_ADMIN),
         ("kpanda.collector.get", Role.ADMIN),
         ("kpanda.nodes.get", Role.VIEWER),
         ("kpanda.search.get", Role.VIEWER),
@@ -69,6 +74,13 @@ def test_each_role_has_all_of_the_one_before_it() -> None:
         ("kairship.secrets.reveal", Role.EDITOR),
         ("kairship.secrets.get", Role.VIEWER),
         ("kairship.deployments.get", Role.VIEWER),
+        ("kairship.customresourcedefinitions.update", Role.ADMIN),
+        ("kairship.resourcequotas.delete", Role.ADMIN),
+        ("kairship.federatedresourcequotas.create", Role.ADMIN),
+        ("kairship.roles.update", Role.ADMIN),
+        ("kairship.clusterroles.propagate", Role.PLATFORM_ADMIN),
+        ("kairship.works.get", Role.PLATFORM_ADMIN),
+        ("kairship.resourceinterpretercustomizations.update", Role.PLATFORM_ADMIN),
     ],
 )
 def test_the_roles_are_those_of_the_specification(permission: str, least: Role) -> None:
@@ -77,13 +89,44 @@ def test_the_roles_are_those_of_the_specification(permission: str, least: Role) 
 
 def test_no_rule_has_a_wildcard_and_none_reaches_what_gives_rights_away() -> None:
     """`*` in RBAC matches subresources, `clusters/proxy` among them."""
-    forbidden = {"works", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "certificatesigningrequests"}
+    forbidden = {"certificatesigningrequests", "tokenreviews", "subjectaccessreviews"}
     for permission in permissions().values():
         for rule in permission.rules:
             assert "*" not in (rule.group, rule.resource, *rule.verbs)
             assert rule.resource.partition("/")[0] not in forbidden
             assert not {"impersonate", "escalate", "bind"} & set(rule.verbs)
             assert rule.names_clusters == (rule.resource == "clusters/proxy")
+
+
+def test_markers_come_with_the_right_to_write_and_some_with_more() -> None:
+    guarded = {
+        "propagate": {"clusterroles", "clusterrolebindings", "apiservices"}
+        | {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"},
+    }
+    guarded["override"] = guarded["propagate"] | {"roles", "rolebindings"}
+    for action, marker in (("create", "propagate"), ("update", "override")):
+        for permission in permissions().values():
+            for rule in permission.rules:
+                if marker in rule.verbs:
+                    assert permission.role is not None
+                    assert permission.action == (marker if rule.resource in guarded[marker] else action)
+                    assert "/" not in rule.resource
+                elif action in rule.verbs and "/" not in rule.resource:
+                    name = f"kairship.{rule.resource}"
+                    held = permissions().get(f"{name}.{marker}") or permissions()[f"{name}.{action}"]
+                    assert any(
+                        marker in each.verbs and each.resource == rule.resource and each.group == rule.group
+                        for each in held.rules
+                    ), rule
+            assert (action in permission.custom) == (marker in permission.custom)
+    for plural in guarded["override"]:
+        assert permissions()[f"kairship.{plural}.override"].role is Role.PLATFORM_ADMIN
+
+
+def test_kinds_with_secrets_are_not_searched() -> None:
+    assert permission_to_search("work.karmada.io", "works") is None
+    assert permission_to_search("", "secrets") == "kairship.secrets.get"
+    assert permission_to_search("rbac.authorization.k8s.io", "roles") == "kairship.roles.get"
 
 
 def attributes(request: str) -> Attributes:
@@ -113,9 +156,20 @@ def attributes(request: str) -> Attributes:
         ("get cluster.karmada.io:clusters", "kairship.clusters.get"),
         ("get cluster.karmada.io:clusters/proxy", None),
         ("delete cluster.karmada.io:clusters", None),
-        ("get work.karmada.io:works", None),
+        ("get work.karmada.io:works", "kairship.works.get"),
+        ("update work.karmada.io:works", None),
+        ("propagate apps:deployments", None),
+        ("override example.com:widgets", None),
+        ("patch :resourcequotas", "kairship.resourcequotas.update"),
+        ("list events.k8s.io:events", "kairship.events.get"),
+        ("list metrics.k8s.io:pods", "kairship.metrics.get"),
+        ("list custom.metrics.k8s.io:pods", None),
+        ("update flowcontrol.apiserver.k8s.io:flowschemas", None),
+        ("delete admissionregistration.k8s.io:validatingadmissionpolicies", None),
         ("list work.karmada.io:resourcebindings", "kairship.resourcebindings.get"),
-        ("create rbac.authorization.k8s.io:clusterrolebindings", None),
+        ("create rbac.authorization.k8s.io:clusterrolebindings", "kairship.clusterrolebindings.create"),
+        ("escalate rbac.authorization.k8s.io:clusterroles", None),
+        ("bind rbac.authorization.k8s.io:roles", None),
         ("impersonate :users", None),
         ("get example.com:widgets", "kairship.customresources.get"),
         ("update example.com:widgets/status", None),

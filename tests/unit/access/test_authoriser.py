@@ -14,6 +14,7 @@ from kairship.access import (
     RbacScope,
     Role,
 )
+from kairship.resources import Coverage
 
 ALLOWED, FORBIDDEN, HIDDEN, UNCERTAIN = Decision.ALLOWED, Decision.FORBIDDEN, Decision.HIDDEN, Decision.UNCERTAIN
 GET, CREATE = "kairship.deployments.get", "kairship.deployments.create"
@@ -133,8 +134,30 @@ def test_coverage_names_what_a_list_may_show() -> None:
 @pytest.mark.parametrize("namespace", ["karmada-system", "karmada-cluster", "karmada-es-frankfurt", "kairship-system"])
 def test_namespaces_of_karmada_itself_are_for_admins(namespace: str) -> None:
     world = World(bind("alice", Role.EDITOR, on("east")), bind("root", Role.ADMIN, on("east")))
-    assert world.ask("alice", "kairship.secrets.reveal", "east", namespace) is FORBIDDEN
-    assert world.ask("root", "kairship.secrets.reveal", "east", namespace) is ALLOWED
+    assert world.ask("alice", GET, "east", namespace) is FORBIDDEN
+    assert world.ask("root", GET, "east", namespace) is ALLOWED
+
+
+@pytest.mark.parametrize("namespace", ["karmada-cluster", "karmada-es-frankfurt", "kairship-system", "kube-system"])
+def test_credentials_of_members_are_for_nobody_but_the_platform(namespace: str) -> None:
+    world = World(bind("ann", Role.ADMIN, on("east")), bind("root", Role.PLATFORM_ADMIN, on()))
+
+    def ask(who: str, verb: str, resource: str, subresource: str = "", *, member: bool = False) -> Decision:
+        asked = Attributes(verb=verb, group="", resource=resource, subresource=subresource, namespace=namespace)
+        return world.authoriser.on_kubernetes_request(Caller(who), "east", asked, member=member)
+
+    for action in ("reveal", "create", "update", "delete"):
+        assert world.ask("ann", f"kairship.secrets.{action}", "east", namespace) is FORBIDDEN
+    for verb in ("get", "list", "watch", "create", "patch", "delete"):
+        for member in (False, True):
+            assert ask("ann", verb, "secrets", member=member) is FORBIDDEN
+            assert ask("root", verb, "secrets", member=member) is ALLOWED
+    # A Pod has the token of its account, and there are Pods in members only.
+    for verb, subresource in (("create", ""), ("create", "exec"), ("patch", "ephemeralcontainers")):
+        assert ask("ann", verb, "pods", subresource) is ALLOWED
+        assert ask("ann", verb, "pods", subresource, member=True) is FORBIDDEN
+    assert ask("ann", "get", "pods", "log", member=True) is ALLOWED
+    assert ask("ann", "list", "configmaps", member=True) is ALLOWED
 
 
 def test_a_right_bound_on_a_namespace_of_karmada_itself_does_not_open_it() -> None:
@@ -146,12 +169,68 @@ def proxy(verb: str, resource: str, namespace: str = "") -> Attributes:
     return Attributes(verb=verb, group="", resource=resource, namespace=namespace)
 
 
-def test_all_secrets_at_once_are_for_admins() -> None:
-    world = World(bind("alice", Role.EDITOR, on("east")), bind("root", Role.ADMIN, on("east")))
+def test_all_secrets_at_once_are_for_nobody_but_the_platform() -> None:
+    world = World(
+        bind("alice", Role.EDITOR, on("east")),
+        bind("ann", Role.ADMIN, on("east")),
+        bind("root", Role.PLATFORM_ADMIN, on()),
+    )
     assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "secrets", "shop")) is ALLOWED
     assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "secrets")) is FORBIDDEN
     assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", proxy("list", "pods")) is ALLOWED
+    assert world.authoriser.on_kubernetes_request(Caller("ann"), "east", proxy("watch", "secrets")) is FORBIDDEN
     assert world.authoriser.on_kubernetes_request(Caller("root"), "east", proxy("list", "secrets")) is ALLOWED
+
+
+def test_what_limits_a_namespace_is_changed_with_rights_on_the_instance() -> None:
+    world = World(bind("alice", Role.ADMIN, on("east", "shop")), bind("root", Role.ADMIN, on("east")))
+    alice, root = Caller("alice"), Caller("root")
+    for change in ("kairship.resourcequotas.delete", "kairship.federatedresourcequotas.update"):
+        assert world.ask("alice", change, "east", "shop") is FORBIDDEN
+        assert world.ask("root", change, "east", "shop") is ALLOWED
+        assert not world.authoriser.coverage(alice, change)
+        assert world.authoriser.on_part_of_instance(alice, change, "east") is FORBIDDEN
+        assert world.authoriser.explain(alice, change, instance="east", namespace="shop").bindings == ()
+        assert world.authoriser.explain(root, change, instance="east", namespace="shop").bindings
+    assert world.ask("alice", "kairship.resourcequotas.get", "east", "shop") is ALLOWED
+    delete = proxy("delete", "resourcequotas", "shop")
+    assert world.authoriser.rbac_scope_inside(alice, "east", delete, member=False) is None
+    assert world.authoriser.rbac_scope_inside(root, "east", delete, member=False) is RbacScope.INSTANCE
+
+
+def test_all_works_at_once_are_for_those_who_use_the_namespaces_of_the_system() -> None:
+    world = World(bind("alice", ["kairship.works.get"], on("east")), bind("root", Role.PLATFORM_ADMIN, on()))
+    works = Attributes(verb="list", group="work.karmada.io", resource="works")
+    assert world.authoriser.on_kubernetes_request(Caller("alice"), "east", works) is FORBIDDEN
+    assert world.authoriser.on_kubernetes_request(Caller("root"), "east", works) is ALLOWED
+
+
+def test_a_cluster_of_a_workspace_is_covered_by_itself() -> None:
+    attach, see = "kpanda.clusters.attach", "kpanda.clusters.get"
+    world = World(
+        bind("ann", Role.ADMIN, on(cluster="berlin")),
+        bind("vic", Role.VIEWER, on(cluster="berlin")),
+        bind("bob", Role.ADMIN, on("east")),
+        bind("root", Role.PLATFORM_ADMIN, on()),
+    )
+
+    def covers(who: str, permission: str, cluster: str = "berlin", *, instance: str = "") -> bool:
+        return world.authoriser.coverage(Caller(who), permission).includes_cluster(f"uid-{cluster}", instance)
+
+    assert covers("ann", attach)
+    assert covers("ann", see)
+    assert not covers("ann", see, "paris")
+    assert covers("vic", see)
+    assert not covers("vic", attach)
+    assert not covers("bob", see)
+    assert not covers("bob", attach)
+    assert covers("bob", see, instance="east")
+    assert covers("root", attach, "paris")
+    # A right on a cluster is none on an instance.
+    assert world.ask("ann", GET, "east") is HIDDEN
+    seen = world.authoriser.coverage(Caller("ann"), see)
+    assert not Coverage().covers(seen)
+    assert Coverage(everywhere=True).covers(seen)
 
 
 def test_the_proxy_hides_instances_too() -> None:

@@ -201,10 +201,14 @@ def test_what_is_no_network_is_said_at_once(shell: Shell, tmp_path: Path, option
 
 
 @pytest.mark.parametrize("name", ["Kube-System", "a/b", "karmada-es-*", ""])
-def test_what_is_no_namespace_cannot_be_excluded(shell: Shell, tmp_path: Path, name: str) -> None:
+def test_what_is_no_namespace_can_be_neither_excluded_nor_reserved(shell: Shell, tmp_path: Path, name: str) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch()
     certificate = ("--tls-cert", str(kubeconfig), "--tls-key", str(kubeconfig))
     typed = shell("kpanda", "--kubeconfig", str(kubeconfig), *certificate, "--exclude-namespace", name)
     assert typed.code == 2
     assert "--exclude-namespace" in typed.err
+    for command in (("up",), ("controller-manager", "--kubeconfig", str(kubeconfig), "--backups", str(tmp_path))):
+        typed = shell(*command, "--reserve-namespace", name)
+        assert typed.code == 2
+        assert "--reserve-namespace" in typed.err

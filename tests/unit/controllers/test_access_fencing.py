@@ -49,4 +49,4 @@ async def test_a_leader_of_the_past_writes_nothing() -> None:
     )
     term.end()
     with pytest.raises(TermEnded):
-        await writer.apply(desired)
+        await writer.apply(desired, grant=True)

@@ -10,7 +10,8 @@ from support.bindings import bind, on
 
 from kairship.access import Attributes, Binding, Role, permission_for, permissions, permissions_of
 from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
-from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION
+from kairship.access.catalogue.markers import is_marker
+from kairship.access.catalogue.system_namespaces import MEMBER_CREDENTIALS_PERMISSION, guard_of
 from kairship.controllers.access.desired import DesiredRbac, ObjectKey, desired_rbac
 from kairship.controllers.access.grants import collect_grants
 from kairship.controllers.access.rules import CARRY, CustomKind
@@ -47,21 +48,32 @@ def may(objects: Objects, subject: str, verb: str, resource: str, namespace: str
     )
 
 
-def within_the_table(objects: Objects, subject: str, held: frozenset[str]) -> None:
+def within_the_table(objects: Objects, subject: str, held: frozenset[str], *, member: bool) -> None:
     for namespace, group, resource, verb, names in allowed(objects, subject):
         assert "*" not in (group, resource, verb)
-        assert not is_reserved(namespace) or SYSTEM_NAMESPACES_PERMISSION in held
+        assert not is_reserved(namespace)
         plural, _, part = resource.partition("/")
         if resource == "clusters/proxy":
             assert set(names) == set(CLUSTERS)
             assert verb == CARRY or MEMBER_PROXY_PERMISSION in held
             continue
         request = Attributes(verb=verb, group=group, resource=plural, subresource=part, namespace=namespace)
-        needed = permission_for(request)
+        needed = _marked(group, resource, verb) if is_marker(verb) else permission_for(request)
         assert needed in held, (namespace, group, resource, verb, needed)
-        if not namespace and SYSTEM_NAMESPACES_PERMISSION not in held and plural != "namespaces":
+        if is_marker(verb):
+            continue
+        guard = guard_of(str(needed), resource, member=member)
+        if not namespace and guard not in held and plural != "namespaces":
             # Nothing delicate is granted over all namespaces, because those include the ones of the system.
             assert not permissions()[str(needed)].delicate or is_global(group, plural), (group, resource, verb)
+
+
+def _marked(group: str, resource: str, verb: str) -> str | None:
+    """The permission that a marker verb comes with."""
+    for permission in permissions().values():
+        if any((rule.group, rule.resource) == (group, resource) and verb in rule.verbs for rule in permission.rules):
+            return permission.name
+    return {"propagate": "kairship.customresources.create", "override": "kairship.customresources.update"}[verb]
 
 
 def is_global(group: str, plural: str) -> bool:
@@ -77,7 +89,7 @@ def test_nothing_beyond_the_table(role: Role, scope: Any, who: str) -> None:
     desired = made_of(bind(who, role, scope))
     subject = "kairship:user:ann" if who == "ann" else "kairship:group:crew"
     for objects in (desired.instance, desired.members):
-        within_the_table(objects, subject, permissions_of(role))
+        within_the_table(objects, subject, permissions_of(role), member=objects is desired.members)
         for key, content in objects.items():
             assert key.namespace in {"", "default", "shop"}
             assert {each["name"] for each in content.get("subjects", ())} <= {subject}
@@ -93,7 +105,7 @@ def test_nothing_beyond_the_table(role: Role, scope: Any, who: str) -> None:
 def test_no_custom_role_grants_more_than_it_says(held: frozenset[str], scope: Any) -> None:
     desired = made_of(bind("ann", held, scope))
     for objects in (desired.instance, desired.members):
-        within_the_table(objects, "kairship:user:ann", held)
+        within_the_table(objects, "kairship:user:ann", held, member=objects is desired.members)
     assert bool(desired.members) <= (MEMBER_PROXY_PERMISSION in held)
 
 
@@ -120,15 +132,85 @@ def test_an_editor_cannot_reach_what_opens_the_members() -> None:
         assert not may(objects, ann, "create", ":pods", namespace)
         assert not may(objects, ann, "delete", ":namespaces", namespace)
     assert may(objects, ann, "delete", ":namespaces", "shop")
-    admin = made_of(bind("ann", Role.ADMIN, on("one"))).instance
-    assert may(admin, ann, "get", ":secrets", "karmada-cluster")
+
+
+@pytest.mark.parametrize("namespace", ["", "karmada-cluster", "karmada-es-east", "kube-system"])
+def test_an_admin_of_an_instance_does_not_reach_the_credentials_of_members(namespace: str) -> None:
+    """An empty namespace stands for all of them: whoever has a right over all namespaces could pass it on."""
+    ann, root = "kairship:user:ann", "kairship:user:root"
+    desired = made_of(bind("ann", Role.ADMIN, on("one")), bind("root", Role.PLATFORM_ADMIN, on()))
+    for objects in (desired.instance, desired.members):
+        for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
+            assert not may(objects, ann, verb, ":secrets", namespace)
+            assert may(objects, ann, verb, ":secrets", "shop")
+            assert may(objects, root, verb, ":secrets", namespace)
+        assert may(objects, ann, "get", ":pods/log", namespace)
+        assert may(objects, ann, "list", ":configmaps", namespace)
+    assert may(desired.instance, ann, "create", ":pods", namespace)
+    for verb, resource in (("create", ":pods"), ("create", ":pods/exec"), ("patch", "apps:deployments")):
+        assert not may(desired.members, ann, verb, resource, namespace)
+        assert may(desired.members, ann, verb, resource, "shop")
+
+
+@pytest.mark.parametrize("resource", [":resourcequotas", ":limitranges", "policy.karmada.io:federatedresourcequotas"])
+def test_what_limits_a_namespace_is_written_with_rights_on_the_instance(resource: str) -> None:
+    ann = "kairship:user:ann"
+    for scope, role, writes in (
+        (on("one", "shop"), Role.ADMIN, False),
+        (on("one", "shop"), Role.PLATFORM_ADMIN, False),
+        (on("one"), Role.EDITOR, False),
+        (on("one"), Role.ADMIN, True),
+    ):
+        objects = made_of(bind("ann", role, scope)).instance
+        assert may(objects, ann, "list", resource, "shop")
+        for verb in ("create", "update", "patch", "delete", "deletecollection", "propagate", "override"):
+            assert may(objects, ann, verb, resource, "shop") is writes, (scope, role, verb)
+
+
+def test_markers_hold_everywhere_in_the_instance_and_not_in_members() -> None:
+    ann = "kairship:user:ann"
+    editor = made_of(bind("ann", Role.EDITOR, on("one")))
+    assert may(editor.instance, ann, "propagate", "apps:deployments", "karmada-system")
+    assert may(editor.instance, ann, "override", ":secrets")
+    assert may(editor.instance, ann, "propagate", "example.org:widgets")
+    assert may(editor.instance, ann, "propagate", "example.org:planets")
+    assert not may(editor.instance, ann, "create", "apps:deployments", "karmada-system")
+    assert not may(editor.instance, ann, "override", "apps:deployments/scale")
+    part = made_of(bind("ann", Role.EDITOR, on("one", "shop")))
+    assert may(part.instance, ann, "propagate", "example.org:widgets", "shop")
+    assert not may(part.instance, ann, "propagate", "example.org:widgets", "default")
+    assert not may(part.instance, ann, "propagate", "example.org:planets", "shop")
+    admin, root = (made_of(bind("ann", role, on("one"))) for role in (Role.ADMIN, Role.PLATFORM_ADMIN))
+    for marker in ("propagate", "override"):
+        assert not may(admin.instance, ann, marker, "rbac.authorization.k8s.io:clusterroles")
+        assert may(root.instance, ann, marker, "rbac.authorization.k8s.io:clusterroles")
+    for desired in (editor, part, admin, root):
+        assert not any(is_marker(verb) for _, _, _, verb, _ in allowed(desired.members, ann))
+
+
+def test_cluster_scoped_configuration_of_members_is_only_read() -> None:
+    ann = "kairship:user:ann"
+    desired = made_of(bind("ann", Role.PLATFORM_ADMIN, on()))
+    for resource in (
+        "apiextensions.k8s.io:customresourcedefinitions",
+        "rbac.authorization.k8s.io:clusterrolebindings",
+        "apiregistration.k8s.io:apiservices",
+        "scheduling.k8s.io:priorityclasses",
+    ):
+        for verb in ("create", "update", "patch", "delete", "deletecollection"):
+            assert may(desired.instance, ann, verb, resource)
+            assert not may(desired.members, ann, verb, resource)
+        assert may(desired.members, ann, "watch", resource)
+    assert may(desired.members, ann, "create", ":namespaces")
+    assert may(desired.members, ann, "create", "rbac.authorization.k8s.io:roles", "shop")
+    assert may(desired.members, ann, "update", "example.org:planets")
 
 
 def test_grants_of_several_bindings_add_up() -> None:
-    """One role gives a right, another one opens the namespaces of the system, as the authoriser adds them up."""
+    """One role gives a right, another one opens the credentials of members, as the authoriser adds them up."""
     parts = (
         bind("ann", {"kairship.secrets.reveal"}, on("one")),
-        bind("ann", {SYSTEM_NAMESPACES_PERMISSION}, on()),
+        bind("ann", {MEMBER_CREDENTIALS_PERMISSION}, on()),
     )
     assert may(made_of(*parts).instance, "kairship:user:ann", "get", ":secrets", "karmada-cluster")
     assert not may(made_of(parts[0]).instance, "kairship:user:ann", "get", ":secrets", "karmada-cluster")

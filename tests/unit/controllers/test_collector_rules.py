@@ -21,7 +21,7 @@ def served(resource: Resource, *, verbs: frozenset[str] = READABLE) -> ServedRes
 
 
 def definition(group: str, plural: str) -> KindDefinition:
-    spec = {"group": group, "names": {"plural": plural}, "scope": "Namespaced"}
+    spec = {"group": group, "names": {"plural": plural, "kind": plural.title()}, "scope": "Namespaced"}
     return msgspec.convert({"metadata": {"name": f"{plural}.{group}"}, "spec": spec}, KindDefinition)
 
 

@@ -112,18 +112,18 @@ class Ask:
     """Runs a function of a connection in a transaction of its own: `await ask(users.create, name="ann")`."""
 
     def __init__(self, database: Database, time: Time) -> None:
-        self._database = database
+        self.database = database
         self._time = time
 
     async def __call__(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        return await self._database.write(lambda connection: work(connection, *arguments, **named))
+        return await self.database.write(lambda connection: work(connection, *arguments, **named))
 
     async def timed(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """The same, with the present time as `at`."""
         return await self(work, *arguments, at=self._time(), **named)
 
     async def rows(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
-        return await self._database.read(lambda connection: list(connection.execute(query)))
+        return await self.database.read(lambda connection: list(connection.execute(query)))
 
 
 @pytest.fixture

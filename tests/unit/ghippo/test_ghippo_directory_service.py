@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
 
 import pytest
+import sqlalchemy as sa
 
 from kairship.access import Identities
 from kairship.gen.kairship.internal.v1.audit_pb import AppendRequest, Event
@@ -19,13 +20,14 @@ from kairship.gen.kairship.internal.v1.directory_pb import (
     TokenUse,
 )
 from kairship.ghippo.audit import AuditLog, Filter
-from kairship.ghippo.database import Database
+from kairship.ghippo.database import Database, schema
 from kairship.ghippo.errors import FailedPrecondition, InvalidArgument
 from kairship.ghippo.identity import access_tokens, directory, groups, sessions, users
 from kairship.ghippo.identity.sign_in import SignIn
 from kairship.ghippo.services import directory as service
 from kairship.ghippo.services.audit_trail import AuditTrail
 from kairship.ghippo.services.directory import Directory
+from kairship.ghippo.tenancy import bindings, registered_instances
 from kairship.reconcile import SystemClock
 from kairship.rpc.calls import Call
 
@@ -150,6 +152,37 @@ async def test_who_comes_back_goes_on_or_takes_everything(served: Directory, ask
     async with following(entrance):
         assert entrance.replies[0].reset
         assert entrance.identities.user(ann) is None
+
+
+async def test_the_sequence_of_every_binding_is_told(
+    served: Directory, ask: Ask, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_MAX_BINDINGS", 2)
+    monkeypatch.setattr(service, "POLL_INTERVAL", 60.0)  # so that the write wakes the follower, not the poll
+    ann = await ask.timed(users.create, name="ann")
+    await ask.timed(registered_instances.register, name="east", uid="uid-east")
+
+    async def give(namespace: str) -> str:
+        target = bindings.Target(kind="Resource", id="uid-east", namespace=namespace)
+        return await ask.timed(bindings.create, subject_kind="User", subject_id=ann, role="viewer", target=target)
+
+    async def current() -> dict[str, int]:
+        return {row.name: row.sequence for row in await ask.rows(sa.select(schema.effective_bindings))}
+
+    given = [await give(f"n{number}") for number in range(5)]
+    entrance = Entrance(served, time)
+
+    def told() -> dict[str, int]:
+        return {each.name: each.sequence for reply in entrance.replies for each in reply.bindings}
+
+    async with following(entrance):
+        known = await current()
+        await entrance.until(lambda: told() == known)
+        await ask.timed(bindings.delete, given[0])
+        revoked = await current()
+        assert revoked != known
+        await entrance.until(lambda: told() == revoked)
+        assert entrance.replies[-1].bindings_sequence == max(revoked.values())
 
 
 async def test_a_session_that_ended_before_the_snapshot(served: Directory, ask: Ask, time: Time) -> None:

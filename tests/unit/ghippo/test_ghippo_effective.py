@@ -1,14 +1,26 @@
 """Effective bindings: folders and workspaces are resolved, sequences never decrease, and nothing is left over."""
 
+import msgspec
 import pytest
 import sqlalchemy as sa
+from support.reconcile import FakeClock
 
 from kairship.access import Role
+from kairship.ghippo.database import Database
 from kairship.ghippo.database.schema import effective_bindings
 from kairship.ghippo.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from kairship.ghippo.identity import groups, users
-from kairship.ghippo.tenancy import bindings, effective, folders, registered_instances, roles, workspaces
+from kairship.ghippo.tenancy import (
+    bindings,
+    effective,
+    folders,
+    registered_clusters,
+    registered_instances,
+    roles,
+    workspaces,
+)
 from kairship.ghippo.tenancy.bindings import Target
+from kairship.ghippo.tenancy.built_in_roles import refresh_built_in_roles
 from kairship.resources import AccessBindingSpec
 
 from .conftest import Ask, Time
@@ -22,7 +34,7 @@ async def granted(ask: Ask) -> set[str]:
 
 def described(spec: AccessBindingSpec) -> str:
     scope = spec.scope
-    place = "/".join(filter(None, (scope.instance, scope.namespace))) or f"#{scope.workspace}"
+    place = "/".join(filter(None, (scope.instance, scope.namespace))) or scope.cluster_uid or f"#{scope.workspace}"
     return f"{spec.role.id} on {'everything' if scope.level.value == 'Platform' else place}"
 
 
@@ -56,6 +68,41 @@ async def test_a_role_on_a_workspace_is_a_role_on_what_it_holds(ask: Ask, ann: s
     assert await granted(ask) == {f"editor on #{shop}", "editor on east"}
     await ask.timed(bindings.delete, binding)
     assert await granted(ask) == set()
+
+
+async def test_a_workspace_holds_clusters(ask: Ask, ann: str) -> None:
+    shop = await ask.timed(workspaces.create, name="shop", alias="", folder=None)
+    bank = await ask.timed(workspaces.create, name="bank", alias="", folder=None)
+    await give(ask, ann, "admin", workspace_target(shop))
+    # A cluster may have the name of an instance.
+    await ask.timed(registered_clusters.register, name="east", uid="cluster-1")
+    held = await ask.timed(workspaces.add_cluster, shop, cluster="east")
+    assert await granted(ask) == {f"admin on #{shop}", "admin on cluster-1"}
+    with pytest.raises(AlreadyExists):
+        await ask.timed(workspaces.add_cluster, bank, cluster="east")
+    with pytest.raises(NotFound):
+        await ask.timed(workspaces.add_cluster, bank, cluster="nowhere")
+    with pytest.raises(FailedPrecondition):
+        await ask.timed(workspaces.delete, shop)
+    with pytest.raises(NotFound):
+        await ask.timed(workspaces.remove, bank, held)
+    await ask.timed(workspaces.remove, shop, held)
+    assert await granted(ask) == {f"admin on #{shop}"}
+
+
+async def test_a_cluster_that_is_made_anew_is_in_no_workspace(ask: Ask, ann: str) -> None:
+    shop = await ask.timed(workspaces.create, name="shop", alias="", folder=None)
+    await give(ask, ann, "admin", workspace_target(shop))
+    await ask.timed(registered_clusters.register, name="berlin", uid="cluster-1")
+    await ask.timed(workspaces.add_cluster, shop, cluster="berlin")
+    await ask.timed(registered_clusters.register, name="berlin", uid="cluster-1")
+    assert await granted(ask) == {f"admin on #{shop}", "admin on cluster-1"}
+    await ask.timed(registered_clusters.register, name="berlin", uid="cluster-2")
+    assert await granted(ask) == {f"admin on #{shop}"}
+    await ask.timed(workspaces.add_cluster, shop, cluster="berlin")
+    await ask.timed(registered_clusters.unregister, name="berlin")
+    assert await granted(ask) == {f"admin on #{shop}"}
+    assert await ask(registered_clusters.names) == []
 
 
 async def test_folders_inherit_downward_and_lose_what_moves_away(ask: Ask, ann: str) -> None:
@@ -199,3 +246,25 @@ async def test_a_workspace_holds_a_thing_alone(ask: Ask, ann: str) -> None:
     await give(ask, ann, "viewer", workspace_target(shop))
     await ask.timed(workspaces.delete, shop)
     assert await granted(ask) == set()
+
+
+async def test_bindings_get_the_permissions_that_a_role_has_in_this_release(
+    ask: Ask, ann: str, database: Database, time: Time
+) -> None:
+    await give(ask, ann, "admin", Target(kind="Platform"))
+
+    async def stored() -> list[AccessBindingSpec]:
+        return [effective.spec_of(row) for row in await ask.rows(sa.select(effective_bindings))]
+
+    [current] = await stored()
+    earlier = msgspec.structs.replace(current, permissions=current.permissions[1:])
+    text = msgspec.json.encode(earlier).decode()
+    await database.write(
+        lambda connection: connection.execute(sa.update(effective_bindings).values(spec=text)) and None
+    )
+    await refresh_built_in_roles(database, clock=FakeClock(), wall=time)
+    [refreshed] = await stored()
+    assert refreshed.permissions == current.permissions
+    assert refreshed.sequence > current.sequence
+    await refresh_built_in_roles(database, clock=FakeClock(), wall=time)
+    assert await stored() == [refreshed]

@@ -8,11 +8,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 from joserfc.jwk import OctKey, RSAKey
+from structlog.testing import capture_logs
 from support.identity_provider import KEY, Provider, serving
 
-from kairship.ghippo.database import Database
+from kairship.gen.kairship.ghippo.v1alpha1.session_pb import BeginProviderLoginRequest
+from kairship.ghippo.database import Database, schema
 from kairship.ghippo.errors import (
+    FailedPrecondition,
     GhippoError,
     InvalidArgument,
     NotFound,
@@ -20,18 +24,32 @@ from kairship.ghippo.errors import (
     Unauthenticated,
     Unavailable,
 )
-from kairship.ghippo.identity import identity_providers, users
+from kairship.ghippo.identifiers import hashed
+from kairship.ghippo.identity import access_tokens, directory, identity_providers, users
 from kairship.ghippo.identity.identity_providers import Settings
 from kairship.ghippo.identity.oidc import Issuers, ProviderLogin, issuer
 from kairship.ghippo.identity.oidc.claims import MAX_GROUPS, group_names
 from kairship.ghippo.identity.sign_in import Origin, SignedIn, SignIn
 from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.services.sessions import Sessions
+from kairship.ghippo.tenancy import bindings, roles
+from kairship.kube import AddressRule
+from kairship.rpc.calls import ANONYMOUS, Call, Caller
+from kairship.wire import methods
 
 from .conftest import Ask, Time
 
+CALL = Call(
+    request_id="00112233aabbccdd",
+    caller=ANONYMOUS,
+    method=methods()["/kairship.ghippo.v1alpha1.Sessions/BeginProviderLogin"],
+    deadline=float("inf"),
+    origin="192.0.2.1",
+)
 BACK = "https://kairship.example.com/back"
 OTHER = RSAKey.generate_key(2048, auto_kid=True)
 SECRET = "the-client-secret-of-corp"
+NOBODY = Caller(id="u-nobody", name="")
 
 
 @pytest.fixture
@@ -45,6 +63,10 @@ class Journey:
         self.login = login
         self._provider = provider
         self._time = time
+
+    def use(self, provider: Provider) -> None:
+        """Goes to another provider from now on."""
+        self._provider = provider
 
     async def __call__(self, **claims: Any) -> SignedIn:
         """Signs in with valid claims, changed by those that are given here; None leaves a claim out."""
@@ -72,7 +94,7 @@ async def journey(
 ) -> AsyncIterator[Journey]:
     settings = Settings(name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK,))
     await ask(identity_providers.create, sealer, settings, SECRET)
-    issuers = Issuers()
+    issuers = Issuers(AddressRule.allowing(["127.0.0.0/8"]))
     yield Journey(ProviderLogin(database, sealer, sign_in, issuers, clock=time), provider, time)
     await issuers.close()
 
@@ -223,7 +245,7 @@ async def test_a_provider_that_is_off_is_as_if_it_was_not(
     journey: Journey, ask: Ask, sealer: Sealer, provider: Provider
 ) -> None:
     settings = Settings(name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK,), disabled=True)
-    await ask(identity_providers.update, sealer, settings, "")
+    await ask.timed(identity_providers.update, sealer, settings, "", actor=NOBODY)
     with pytest.raises(NotFound):
         await journey.login.begin("corp", BACK)
     assert await ask(identity_providers.find, usable=True) == []
@@ -232,9 +254,127 @@ async def test_a_provider_that_is_off_is_as_if_it_was_not(
 async def test_the_secret_does_not_follow_to_another_issuer(journey: Journey, ask: Ask, sealer: Sealer) -> None:
     settings = Settings(name="corp", issuer="https://evil.example.com", client_id="kairship", redirect_uris=(BACK,))
     with pytest.raises(InvalidArgument, match="client secret"):
-        await ask(identity_providers.update, sealer, settings, "")
+        await ask.timed(identity_providers.update, sealer, settings, "", actor=NOBODY)
     row = await ask(identity_providers.get, "corp")
     assert SECRET not in str(row)
+
+
+async def make_admin(ask: Ask, kind: str, subject: str) -> None:
+    target = bindings.PLATFORM
+    await ask.timed(bindings.create, subject_kind=kind, subject_id=subject, role="platform-admin", target=target)
+
+
+async def local_user(ask: Ask, *granted: str) -> Caller:
+    """A local user, with a custom role on the platform, or an administrator."""
+    user = await ask.timed(users.create, name=f"local-{len(granted)}")
+    if not granted:
+        await make_admin(ask, "User", user)
+        return Caller(id=user, name="")
+    await ask(roles.create, "custom", display_name="", description="", granted=list(granted))
+    await ask.timed(bindings.create, subject_kind="User", subject_id=user, role="custom", target=bindings.PLATFORM)
+    return Caller(id=user, name="")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "elsewhere"},
+        {"groups_claim": "wishes"},
+        {"client_id": "client-of-the-attacker"},
+        {"redirect_uris": (BACK, "https://evil.example.com/back")},
+    ],
+)
+async def test_whoever_changes_a_provider_becomes_nobody_of_it(
+    journey: Journey, ask: Ask, sealer: Sealer, provider: Provider, change: dict[str, Any]
+) -> None:
+    """After each change the attacker could sign in as the administrator, or in the group of administrators."""
+    root, helper = await local_user(ask), await local_user(ask, "ghippo.identityproviders.update")
+    owner = (await journey(groups=["admins"])).user
+    [(group, *_)] = await ask.rows(sa.select(schema.groups))
+    await make_admin(ask, "User", owner)
+    await make_admin(ask, "Group", group)
+    token = await ask.timed(access_tokens.issue, owner, name="ci", granted=[], days=1)
+    async with serving() as other:
+        if "issuer" in change:
+            change = {"issuer": other.url}
+            provider = other
+        good = Settings(name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK,))
+        settings = msgspec.structs.replace(good, **change)
+        for keep_users in (True, False):
+            act = ask.timed(identity_providers.update, sealer, settings, SECRET, actor=helper, keep_users=keep_users)
+            if keep_users:
+                with pytest.raises(PermissionDenied, match="do not have there yourself"):
+                    await act
+            else:
+                await act
+        journey.use(provider)
+        with pytest.raises(PermissionDenied, match="keepUsers"):
+            await journey(aud=settings.client_id, azp=None, wishes=["admins"])
+        # Its users are as if they were disabled, and are back when somebody who holds what they hold agrees.
+        assert await ask.timed(access_tokens.find, hashed(token.token)) is None
+        assert isinstance(next(iter(await ask(lambda c: list(directory._users(c, [owner]))))), directory.Gone)
+        await ask.timed(identity_providers.update, sealer, settings, SECRET, actor=root, keep_users=True)
+        assert await ask.timed(access_tokens.find, hashed(token.token)) is not None
+        assert not (await ask(identity_providers.get, "corp")).unconfirmed
+        assert (await journey(aud=settings.client_id, groups=["admins"])).user == owner
+
+
+async def test_what_decides_nothing_is_changed_without_more(
+    journey: Journey, ask: Ask, sealer: Sealer, provider: Provider
+) -> None:
+    settings = Settings(name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK, f"{BACK}/2"))
+    await ask.timed(identity_providers.update, sealer, settings, "", actor=NOBODY)  # it has no users yet
+    owner = (await journey()).user
+    fewer = msgspec.structs.replace(settings, display_name="The corporation", redirect_uris=(BACK,))
+    await ask.timed(identity_providers.update, sealer, fewer, "another secret", actor=NOBODY)
+    assert (await journey()).user == owner
+
+
+async def test_the_last_administrator_is_not_shut_out(
+    journey: Journey, ask: Ask, sealer: Sealer, provider: Provider
+) -> None:
+    owner = (await journey()).user
+    await make_admin(ask, "User", owner)
+    settings = Settings(
+        name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK,), groups_claim="wishes"
+    )
+    with pytest.raises(FailedPrecondition, match="no Platform Admin"):
+        await ask.timed(identity_providers.update, sealer, settings, "", actor=NOBODY)
+    actor = Caller(id=owner, name="")
+    await ask.timed(identity_providers.update, sealer, settings, "", actor=actor, keep_users=True)
+    assert (await journey()).user == owner
+
+
+async def test_a_provider_made_anew_does_not_adopt_the_users_of_the_old(
+    journey: Journey, ask: Ask, sealer: Sealer, provider: Provider
+) -> None:
+    old = (await journey(groups=["admins"])).user
+    settings = Settings(name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK,))
+    for number in (1, 2):
+        await ask(identity_providers.delete, "corp")
+        await ask(identity_providers.create, sealer, settings, SECRET)
+        new = (await journey(groups=["admins"])).user
+        assert new != old
+        found = await ask(users.groups_of, [old, new])
+        assert not set(found[old]) & set(found[new])
+        assert (await ask(users.get, old)).name != (await ask(users.get, new)).name
+        assert number == len({row.provider for row in await ask.rows(sa.select(schema.users))}) - 1
+
+
+async def test_a_provider_that_changes_during_a_sign_in(
+    journey: Journey, ask: Ask, sealer: Sealer, provider: Provider
+) -> None:
+    settings = Settings(
+        name="corp", issuer=provider.url, client_id="kairship", redirect_uris=(BACK,), groups_claim="wishes"
+    )
+
+    async def change() -> None:
+        await ask.timed(identity_providers.update, sealer, settings, SECRET, actor=NOBODY)
+
+    provider.before_answer = change
+    with pytest.raises(PermissionDenied, match="changed during"):
+        await journey()
+    assert await nobody_came_in(ask)
 
 
 @pytest.mark.parametrize(
@@ -268,3 +408,32 @@ def test_groups_are_plain_names_and_none_of_kubernetes() -> None:
     assert group_names({"groups": {"a": 1}}, "groups") == group_names({}, "groups") == []
     with pytest.raises(PermissionDenied):
         group_names({"groups": [f"g{number}" for number in range(MAX_GROUPS + 1)]}, "groups")
+
+
+async def test_signing_in_tells_nothing_of_what_is_at_the_address(
+    database: Database, sealer: Sealer, sign_in: SignIn, provider: Provider, time: Time, ask: Ask
+) -> None:
+    """An address that is refused, a closed port and a server that is no provider: whoever signs in hears the same."""
+    port = provider.url.rpartition(":")[2]
+    issuers_of = {
+        "refused": (AddressRule(), provider.url),
+        "refused-by-name": (AddressRule(), f"http://localhost:{port}"),
+        "closed": (AddressRule.allowing(["127.0.0.1"]), "http://127.0.0.1:1"),
+        "another": (AddressRule.allowing(["127.0.0.1"]), provider.url),
+    }
+    provider.description = {"issuer": "http://127.0.0.1/the-name-of-another"}
+    told, logged = [], []
+    for name, (addresses, url) in issuers_of.items():
+        settings = Settings(name=name, issuer=url, client_id="kairship", redirect_uris=(BACK,))
+        await ask(identity_providers.create, sealer, settings, SECRET)
+        issuers = Issuers(addresses)
+        sessions = Sessions(database, sign_in, ProviderLogin(database, sealer, sign_in, issuers, clock=time))
+        with capture_logs() as lines, pytest.raises(Unavailable) as refused:
+            await sessions.begin_provider_login(BeginProviderLoginRequest(provider=name, redirect_uri=BACK), CALL)
+        await issuers.close()
+        told.append((refused.value.message, refused.value.retry_after))
+        logged += [line["reason"] for line in lines if line.get("request_id") == CALL.request_id]
+    assert len(set(told)) == 1
+    assert CALL.request_id in told[0][0]
+    assert [reason.partition(":")[0] for reason in logged[:2]] == ["RefusedAddressError"] * 2
+    assert len(set(logged)) == 3

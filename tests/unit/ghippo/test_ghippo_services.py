@@ -37,6 +37,11 @@ from kairship.gen.kairship.ghippo.v1alpha1.current_user_pb import (
     ListAccessTokensRequest,
     ListSessionsRequest,
 )
+from kairship.gen.kairship.ghippo.v1alpha1.folder_pb import (
+    AddFolderMemberRequest,
+    CreateFolderRequest,
+    UpdateFolderRequest,
+)
 from kairship.gen.kairship.ghippo.v1alpha1.group_pb import AddGroupMemberRequest, CreateGroupRequest
 from kairship.gen.kairship.ghippo.v1alpha1.identity_provider_pb import (
     CreateIdentityProviderRequest,
@@ -49,7 +54,13 @@ from kairship.gen.kairship.ghippo.v1alpha1.role_pb import (
     ListRolesRequest,
     UpdateRoleRequest,
 )
-from kairship.gen.kairship.ghippo.v1alpha1.session_pb import LoginRequest, LogoutRequest, RefreshTokenRequest
+from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
+    ApproveDeviceLoginRequest,
+    BeginDeviceLoginRequest,
+    LoginRequest,
+    LogoutRequest,
+    RefreshTokenRequest,
+)
 from kairship.gen.kairship.ghippo.v1alpha1.user_pb import (
     CreateUserRequest,
     ListUsersRequest,
@@ -63,6 +74,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
     CreateWorkspaceRequest,
     ListWorkspaceMembersRequest,
     ListWorkspacesRequest,
+    MoveWorkspaceRequest,
     RemoveWorkspaceMemberRequest,
 )
 from kairship.ghippo.audit import AuditLog
@@ -73,9 +85,11 @@ from kairship.ghippo.errors import (
     InvalidArgument,
     NotFound,
     PermissionDenied,
+    ResourceExhausted,
     Unauthenticated,
 )
-from kairship.ghippo.identity import users
+from kairship.ghippo.identifiers import hashed
+from kairship.ghippo.identity import access_tokens, lockout, users
 from kairship.ghippo.identity.oidc import Issuers, ProviderLogin
 from kairship.ghippo.identity.passwords import Passwords
 from kairship.ghippo.identity.sign_in import SignIn
@@ -83,6 +97,7 @@ from kairship.ghippo.process import assemble_services
 from kairship.ghippo.sealing import Sealer
 from kairship.ghippo.services.directory import Directory
 from kairship.ghippo.tenancy import bindings, registered_instances
+from kairship.kube import AddressRule
 from kairship.rpc.calls import Call, Caller
 from kairship.wire import Method, methods, write
 
@@ -131,7 +146,7 @@ async def ghippo(
     ask: Ask,
     time: Time,
 ) -> AsyncIterator[Ghippo]:
-    issuers = Issuers()
+    issuers = Issuers(AddressRule.allowing(["127.0.0.0/8"]))
     found = assemble_services(
         database=database,
         passwords=passwords,
@@ -314,6 +329,91 @@ async def test_nobody_gives_away_more_than_they_have(ghippo: Ghippo) -> None:
     await ghippo("Groups.add_group_member", AddGroupMemberRequest(id=admins.id, user=helper))  # an administrator may
 
 
+async def test_nobody_gives_by_workspaces_and_folders_what_they_do_not_have(ghippo: Ghippo) -> None:
+    """Ann manages workspaces and folders, and is Admin of a workspace and a folder of her own."""
+    ann, bob = await ghippo.user("ann"), await ghippo.user("bob")
+    await custom(ghippo, ann, "kairship.workspaces.bind", "ghippo.workspaces.bind", "ghippo.folders.update")
+
+    async def made(service: str, request: Any) -> str:
+        return str((await ghippo(f"{service}s.create_{service.lower()}", request)).id)
+
+    folders = {name: await made("Folder", CreateFolderRequest(name=name)) for name in ("of-ann", "of-others")}
+    spaces = {
+        "of-ann": await made("Workspace", CreateWorkspaceRequest(name="of-ann")),
+        "of-others": await made("Workspace", CreateWorkspaceRequest(name="of-others", folder=folders["of-others"])),
+    }
+    await ghippo(
+        "Workspaces.add_workspace_resource",
+        AddWorkspaceResourceRequest(workspace=spaces["of-others"], instance="east"),
+    )
+    own_space = AddWorkspaceMemberRequest(workspace=spaces["of-ann"], subject=user_subject(ann), role="admin")
+    await ghippo("Workspaces.add_workspace_member", own_space)
+    own_folder = AddFolderMemberRequest(id=folders["of-ann"], subject=user_subject(ann), role="admin")
+    await ghippo("Folders.add_folder_member", own_folder)
+    attempts = (
+        (
+            "Workspaces.add_workspace_resource",
+            AddWorkspaceResourceRequest(workspace=spaces["of-ann"], instance="east", namespace="web"),
+        ),
+        ("Workspaces.move_workspace", MoveWorkspaceRequest(workspace=spaces["of-others"], folder=folders["of-ann"])),
+        (
+            "Folders.update_folder",
+            UpdateFolderRequest(id=folders["of-others"], name="of-others", parent=folders["of-ann"]),
+        ),
+    )
+    for method, request in attempts:
+        with pytest.raises(PermissionDenied, match=f"would give user {ann} .* on (web|east|workspace)"):
+            await ghippo(method, request, by=ann)
+    # What gives nobody anything is done: another name, another place for what is hers.
+    rename = UpdateFolderRequest(id=folders["of-ann"], name="renamed")
+    assert (await ghippo("Folders.update_folder", rename, by=ann)).name == "renamed"
+    out = MoveWorkspaceRequest(workspace=spaces["of-ann"], folder=folders["of-ann"])
+    await ghippo("Workspaces.move_workspace", out, by=ann)
+    # Bob gains what Ann has herself, by an instance that is hers, and nothing of an instance that is not.
+    target = Target(kind=Target.Kind.RESOURCE, instance="east")
+    await ghippo(
+        "Bindings.create_binding", CreateBindingRequest(subject=user_subject(ann), role="editor", target=target)
+    )
+    member = AddWorkspaceMemberRequest(workspace=spaces["of-ann"], subject=user_subject(bob), role="viewer")
+    await ghippo("Workspaces.add_workspace_member", member, by=ann)
+    [(method, request), *_] = attempts
+    with pytest.raises(PermissionDenied, match=f"would give user {ann}"):  # Admin is more than Editor
+        await ghippo(method, request, by=ann)
+    await ghippo(
+        "Bindings.create_binding", CreateBindingRequest(subject=user_subject(ann), role="admin", target=target)
+    )
+    limited = msgspec.structs.replace(signed_in(ann), limited_to=frozenset({"ghippo.workspaces.bind"}))
+    with pytest.raises(PermissionDenied, match="would give"):
+        await ghippo(method, request, by=limited)
+    await ghippo(method, request, by=ann)
+
+
+async def test_wrong_codes_of_devices_are_few(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    begun = await ghippo("Sessions.begin_device_login", BeginDeviceLoginRequest(device="laptop"))
+    wrong = ApproveDeviceLoginRequest(user_code="BBBB-BBBB", approve=True)
+    for _ in range(lockout.CODES.free_failures):
+        with pytest.raises(NotFound):
+            await ghippo("Sessions.approve_device_login", wrong, by=ann)
+    right = ApproveDeviceLoginRequest(user_code=begun.user_code, approve=True)
+    with pytest.raises(ResourceExhausted, match="too many failed attempts"):
+        await ghippo("Sessions.approve_device_login", right, by=ann)
+    await ghippo("Sessions.approve_device_login", right)  # somebody else is not concerned
+
+
+async def test_a_new_password_ends_access_tokens_unless_they_are_kept(ghippo: Ghippo) -> None:
+    ann = await ghippo.user("ann")
+    token = await ghippo.ask.timed(access_tokens.issue, ann, name="ci", granted=[], days=1)
+
+    async def is_valid() -> bool:
+        return await ghippo.ask.timed(access_tokens.find, hashed(token.token)) is not None
+
+    await ghippo("Users.reset_password", ResetPasswordRequest(id=ann, password=GOOD, keep_access_tokens=True))
+    assert await is_valid()
+    await ghippo("Users.reset_password", ResetPasswordRequest(id=ann, password=GOOD))
+    assert not await is_valid()
+
+
 async def test_a_token_that_is_for_less_gives_no_more_than_it_is_for(ghippo: Ghippo) -> None:
     ann = await ghippo.user("ann")
     for_less = Caller(id=ghippo.root, name="", limited_to=frozenset({"ghippo.bindings.create", "kairship.pods.get"}))
@@ -331,6 +431,10 @@ async def test_an_admin_of_a_workspace_gives_roles_there_and_nowhere_else(ghippo
     shop = await ghippo("Workspaces.create_workspace", CreateWorkspaceRequest(name="shop"))
     bank = await ghippo("Workspaces.create_workspace", CreateWorkspaceRequest(name="bank"))
     await ghippo("Workspaces.add_workspace_resource", AddWorkspaceResourceRequest(workspace=shop.id, instance="east"))
+
+    for wrong in ({}, {"instance": "east", "cluster": "berlin"}, {"cluster": "berlin", "namespace": "default"}):
+        with pytest.raises(InvalidArgument):
+            await ghippo("Workspaces.add_workspace_resource", AddWorkspaceResourceRequest(workspace=shop.id, **wrong))
 
     def member(workspace: str, user: str, role: str) -> AddWorkspaceMemberRequest:
         return AddWorkspaceMemberRequest(workspace=workspace, subject=user_subject(user), role=role)

@@ -6,11 +6,12 @@ import threading
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from argon2 import PasswordHasher
 
 from kairship.access.session_tokens import Claims, SessionTokenError, Verifier
 from kairship.ghippo.audit import AuditLog, Filter
-from kairship.ghippo.database import Database
+from kairship.ghippo.database import Database, schema
 from kairship.ghippo.errors import (
     FailedPrecondition,
     InvalidArgument,
@@ -165,6 +166,35 @@ async def test_a_refresh_token_that_comes_twice_ends_the_session(sign_in: SignIn
         await sign_in.with_refresh_token(third.refresh_token)
 
 
+async def test_any_former_refresh_token_ends_the_session(sign_in: SignIn, ann: str, time: Time) -> None:
+    """A thief who refreshes many times does not get rid of the owner's token."""
+    owner = thief = await sign_in.with_password("ann", GOOD, HERE)
+    for _ in range(3):
+        time.pass_(sessions.GRACE + 1)
+        thief = await sign_in.with_refresh_token(thief.refresh_token)
+    family, _, _ = thief.refresh_token.partition(".")
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token("ksr_invented.by-somebody")
+    thief = await sign_in.with_refresh_token(thief.refresh_token)  # an invented one ends nothing
+    assert thief.refresh_token.startswith(family)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(owner.refresh_token)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(thief.refresh_token)
+
+
+async def test_a_session_from_before_families_goes_on(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:
+    first = await sign_in.with_password("ann", GOOD, HERE)
+    old = {"family_hash": None, "refresh_hash": hashed("ksr_old")}
+    await ask(lambda connection: connection.execute(sa.update(schema.sessions).values(old)))
+    second = await sign_in.with_refresh_token("ksr_old")
+    assert second.user == first.user
+    time.pass_(sessions.GRACE + 1)
+    await sign_in.with_refresh_token(second.refresh_token)
+    with pytest.raises(Unauthenticated):
+        await sign_in.with_refresh_token(first.refresh_token)
+
+
 async def test_sessions_end_by_idleness_and_at_last_anyway(sign_in: SignIn, ann: str, time: Time) -> None:
     idle = await sign_in.with_password("ann", GOOD, HERE)
     time.pass_(sessions.IDLE)
@@ -310,6 +340,28 @@ async def test_a_device_is_let_in_by_a_person_and_once(sign_in: SignIn, ann: str
     assert signed.user == ann
     with pytest.raises(Unauthenticated):
         await sign_in.with_device(begun.device_code, HERE)
+
+
+async def test_strangers_do_not_take_the_places_of_all_devices(
+    sign_in: SignIn, ann: str, ask: Ask, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_login, "MAX_PENDING", 6)
+    monkeypatch.setattr(device_login, "MAX_PENDING_OF_NETWORK", 3)
+
+    async def begin(address: str) -> device_login.DeviceAuthorization:
+        time.pass_(1)
+        return await ask.timed(device_login.begin, device="x", address=address)
+
+    for number in range(3):
+        await begin(f"2001:db8::{number}")  # addresses of one client
+    with pytest.raises(ResourceExhausted, match="your network"):
+        await begin("2001:db8::ffff")
+    ours = await begin("192.0.2.1")
+    for _ in range(3):
+        await begin("198.51.100.7")
+    assert len(await ask.rows(sa.select(schema.device_logins))) == 6
+    await ask.timed(device_login.decide, ours.user_code, user=ann, approve=True)  # the crowded networks made room
+    assert await sign_in.with_device(ours.device_code, HERE) is not None
 
 
 async def test_a_device_that_is_refused_or_too_late(sign_in: SignIn, ann: str, ask: Ask, time: Time) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing, suppress
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,8 +12,12 @@ from support.index_stores import Store
 from kairship.index import (
     BrokenIndexError,
     Change,
+    CurrentIndex,
+    KubernetesReads,
     NoSuchClusterError,
+    PageTokens,
     Query,
+    ReadRequest,
     RecordBuilder,
     Search,
     Sort,
@@ -177,6 +182,40 @@ async def test_namespaces_of_karmada_are_hidden_from_those_who_may_not_look_into
     found = await store.index.search(Search(words=("a",), scopes=(VisibleScope("one", reserved=False),)))
     assert sorted(f"{hit.position.namespace}/a" for hit in found) == seen
     assert len(await keys(store.index)) == len(places)
+    # What has no namespace is in none that is reserved, whatever its name is.
+    await fill(writer, kinds.NAMESPACES, *(body(place, namespace="") for place in places))
+    scopes = (VisibleScope("one", reserved=False),)
+    assert await keys(store.index, resource=kinds.NAMESPACES, scopes=scopes) == sorted(places)
+
+
+@pytest.mark.parametrize("page", ["", "1", "3"])
+async def test_lists_without_reserved_namespaces(store: Store, page: str) -> None:
+    writer = await store.writer("one")
+    places = ("default", "kube-node-lease", "kube-public", "kube-system", "kube-system-2", "kube-systemx", "zoo")
+    await fill(writer, kinds.CONFIGMAPS, *(body("a", namespace=place, labels={"app": "web"}) for place in places))
+    reads = KubernetesReads(CurrentIndex(store.index, store.writes), PageTokens(b"k" * 32))
+
+    async def answered(reserved: bool, **parameters: str) -> tuple[int, dict[str, Any]]:
+        request = ReadRequest("one", kinds.CONFIGMAPS, parameters, "me", reserved=reserved)
+        async with reads.answer(request) as reply:
+            return reply.status, msgspec.json.decode(b"".join([piece async for piece in reply.body]))
+
+    for selector in ({}, {"labelSelector": "app=web"}, {"fieldSelector": "metadata.name=a"}):
+        found: list[str] = []
+        token = ""
+        while True:
+            asked = {**selector, **({"limit": page} if page else {}), **({"continue": token} if token else {})}
+            status, answer = await answered(False, **asked)
+            assert status == 200
+            found += (item["metadata"]["namespace"] for item in answer["items"])
+            assert "remainingItemCount" not in answer["metadata"]
+            if not (token := answer["metadata"].get("continue", "")):
+                break
+            # A token of one sight is none of the other.
+            assert (await answered(True, **asked | {"continue": token}))[0] == 400
+        assert found == ["default", "kube-system-2", "kube-systemx", "zoo"]
+        _, everything = await answered(True, **selector)
+        assert len(everything["items"]) == len(places)
 
 
 @pytest.mark.parametrize("sort", list(Sort))

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from support.scripted_server import Reply, chunked, reply, scripted_server
 
-from kairship.kube import Client, Connection, errors, kinds
+from kairship.kube import LARGEST_EVENT, Client, Connection, errors, kinds
+from kairship.kube.http.held_bytes import HeldBytes
 from kairship.kube.watching import lines
 
 EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 1 (9)"}
@@ -124,12 +125,27 @@ async def test_watches_leave_room_for_calls() -> None:
             await anext(client.watch(kinds.NAMESPACES))
 
 
-async def test_an_endless_line_is_not_collected_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kairship.kube.watching._MAX_LINE", 100)
+async def test_an_endless_line_is_not_collected_for_ever() -> None:
+    held, sent = HeldBytes("s", most=64 << 20), 0
 
     async def chunks() -> AsyncIterator[bytes]:
+        nonlocal sent
         while True:
-            yield b"x" * 30
+            sent += 1 << 20
+            yield b"x" * (1 << 20)
 
-    with pytest.raises(errors.BadReply, match="larger than"):
-        await anext(lines(chunks(), call="GET /", server="s"))
+    with pytest.raises(errors.ReplyTooLarge, match="answers with more than"):
+        await anext(lines(chunks(), call="GET /", server="s", held=held))
+    assert sent <= LARGEST_EVENT + (1 << 20)
+    assert held.total == 0
+
+
+async def test_an_endless_refusal_of_a_watch_is_cut_off() -> None:
+    head = b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
+    refusal = head + b"10000\r\n%b\r\n" % (b"x" * 65536) * 64
+    async with (
+        scripted_server(Reply(refusal, "hang")) as server,
+        Client(Connection(server=server.url)) as client,
+    ):
+        with pytest.raises(errors.Forbidden):
+            await anext(client.watch(kinds.NAMESPACES))

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kairship.access.catalogue.kinds import BY_RESOURCE, is_custom
+from kairship.access.catalogue.kinds import BY_RESOURCE, WITH_SECRETS, is_custom
+from kairship.access.catalogue.markers import is_marker
 from kairship.access.catalogue.rules import READ, VERBS
 from kairship.access.catalogue.table import permissions
 
@@ -24,6 +25,11 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     subresource: str = ""
     namespace: str = ""
     """Empty for a cluster-scoped kind, and for a request over all namespaces."""
+
+    @property
+    def path_of_resource(self) -> str:
+        """The resource as RBAC names it, with its subresource: pods/log."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 class AnyRight(enum.Enum):
@@ -54,7 +60,7 @@ def _permissions_by_rule() -> Mapping[tuple[str, str, str], str]:
         for permission in permissions().values()
         for rule in permission.rules
         for verb in rule.verbs
-        if not rule.names_clusters
+        if not rule.names_clusters and not is_marker(verb)
     }
 
 
@@ -65,8 +71,7 @@ def permission_for(request: Attributes) -> str | AnyRight | None:
     """The permission that a request needs; None if no caller may make it through the plane."""
     if (request.group, request.resource) in _SELF_REVIEWS:
         return AnyRight.ON_INSTANCE if request.verb == "create" and not request.subresource else None
-    resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
-    found = _BY_RULE.get((request.group, resource, request.verb))
+    found = _BY_RULE.get((request.group, request.path_of_resource, request.verb))
     if found is not None:
         return found
     if not is_custom(request.group) or (request.group, request.resource) in BY_RESOURCE:
@@ -79,10 +84,23 @@ def permission_for(request: Attributes) -> str | AnyRight | None:
     return f"kairship.customresources.{action}" if action else None
 
 
+def is_closed_in_members(request: Attributes) -> bool:
+    """Whether no caller may make the request to a member through the plane, whatever it needs in an instance."""
+    kind = BY_RESOURCE.get((request.group, request.resource))
+    return kind is not None and kind.is_read_only_in_members and request.verb not in READ
+
+
+def is_about_secret_data(request: Attributes) -> bool:
+    """Whether the request is about objects that contain secret data."""
+    return (request.group, request.resource) in WITH_SECRETS
+
+
 def permission_to_search(group: str, resource: str) -> str | None:
-    """The permission to search for objects of a kind in the index, which has no values of Secrets."""
+    """The permission to search for objects of a kind in the index; None if nobody may find them there."""
     if (group, resource) == ("", "secrets"):
         return "kairship.secrets.get"
+    if (group, resource) in WITH_SECRETS:
+        return None
     found = permission_for(Attributes(verb="list", group=group, resource=resource))
     return found if isinstance(found, str) else None
 

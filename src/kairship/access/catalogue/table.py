@@ -11,6 +11,7 @@ from types import MappingProxyType
 import msgspec
 
 from kairship.access.catalogue.kinds import KINDS, Kind
+from kairship.access.catalogue.markers import MARKERS, OVERRIDE, PROPAGATE
 from kairship.access.catalogue.roles import Role
 from kairship.access.catalogue.rules import READ, VERBS, Rule
 
@@ -26,6 +27,8 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True):
     """The RBAC rules that it means inside an instance and in its members."""
     custom: tuple[str, ...] = ()
     """Verbs on every custom resource of the instance; discovery says which kinds these are."""
+    on_instance: bool = False
+    """Whether only rights on the whole instance count for it, although it is about objects in namespaces."""
     delicate: bool = False
     """Whether it is refused at once while bindings may be out of date: writes, and reads of secret data."""
 
@@ -43,35 +46,68 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _WRITE_WORDS = {"create": "create", "update": "change", "delete": "delete"}
+_MARKER_WORDS = {PROPAGATE: "let Karmada bring into members", OVERRIDE: "let Karmada change on the way into members"}
+
+
+_SCALED = frozenset({"deployments", "statefulsets", "replicasets", "replicationcontrollers"})
 
 
 def _of_kind(kind: Kind) -> Iterator[Permission]:
-    def rule(verbs: tuple[str, ...], subresource: str = "") -> Rule:
-        return Rule(group=kind.group, resource=kind.plural + subresource, verbs=verbs, namespaced=kind.namespaced)
+    def rules(verbs: tuple[str, ...], subresource: str = "") -> tuple[Rule, ...]:
+        return tuple(
+            Rule(group=group, resource=kind.plural + subresource, verbs=verbs, namespaced=kind.namespaced)
+            for group in kind.groups
+        )
 
-    scaled = kind.plural in {"deployments", "statefulsets"}
-    subresources = (rule(("get",), "/status"), *([rule(("get",), "/scale")] if scaled else ()))
-    name = f"kairship.{kind.plural}"
-    yield Permission(name=f"{name}.get", role=Role.VIEWER, about=f"see {kind.title}", rules=(rule(READ), *subresources))
+    name, is_scaled = f"kairship.{kind.plural}", kind.plural in _SCALED
+    yield Permission(
+        name=f"{name}.get",
+        role=kind.reader,
+        about=f"see {kind.title}",
+        rules=(*rules(READ), *rules(("get",), "/status"), *(rules(("get",), "/scale") if is_scaled else ())),
+        delicate=kind.has_secrets,
+    )
     if kind.writer is None:
         return
+    least_for_marker = {"create": kind.propagator, "update": kind.overrider}
     for action, word in _WRITE_WORDS.items():
-        scale = (rule(VERBS[action], "/scale"),) if scaled and action == "update" else ()
+        marker, least = MARKERS.get(action), least_for_marker.get(action)
         yield Permission(
             name=f"{name}.{action}",
             role=kind.writer,
             about=f"{word} {kind.title}",
-            rules=(rule(VERBS[action]), *scale),
+            rules=(
+                *rules(VERBS[action]),
+                *(rules((marker,)) if marker and least is None else ()),
+                *(rules(VERBS[action], "/scale") if is_scaled and action == "update" else ()),
+            ),
+            on_instance=kind.written_on_instance,
             delicate=True,
         )
+        if marker and least is not None:
+            yield Permission(
+                name=f"{name}.{marker}",
+                role=least,
+                about=f"{_MARKER_WORDS[marker]} {kind.title}",
+                rules=rules((marker,)),
+                delicate=True,
+            )
 
 
 def _pod(subresource: str, *verbs: str) -> Rule:
     return Rule(group="", resource=f"pods/{subresource}", verbs=verbs)
 
 
-def _secret(*actions: str) -> tuple[Rule, ...]:
-    return (Rule(group="", resource="secrets", verbs=tuple(verb for action in actions for verb in VERBS[action])),)
+def _secret(action: str) -> tuple[Rule, ...]:
+    return (Rule(group="", resource="secrets", verbs=_with_marker(action)),)
+
+
+def _with_marker(action: str) -> tuple[str, ...]:
+    return (*VERBS[action], MARKERS[action]) if action in MARKERS else VERBS[action]
+
+
+def _usage(resource: str, *, namespaced: bool) -> Rule:
+    return Rule(group="metrics.k8s.io", resource=resource, verbs=READ, namespaced=namespaced)
 
 
 def _cluster(resource: str, *verbs: str, names_clusters: bool = False) -> tuple[Rule, ...]:
@@ -108,6 +144,7 @@ _INSTANCES = (
     _act("kairship.backups.delete", _A, "delete backups of an instance"),
     _act("kairship.kubeconfigs.create", _A, "be issued a kubeconfig for an instance"),
     _act("kairship.systemnamespaces.use", _A, "use the namespaces in which Karmada keeps its own objects"),
+    _act("kairship.membercredentials.use", _P, "use the credentials in the namespaces of Karmada and Kubernetes"),
     _read("kairship.clusters.get", _V, "see the clusters of an instance", *_cluster("clusters", *READ)),
     _act("kairship.clusters.join", _A, "join clusters to an instance"),
     _act("kairship.clusters.update", _A, "change clusters of an instance: labels, taints, cordon"),
@@ -121,14 +158,21 @@ _INSTANCES = (
     _read("kairship.cloudshells.get", _A, "see their own cloud shells"),
     _act("kairship.cloudshells.create", _A, "open a cloud shell for an instance"),
     _act("kairship.cloudshells.delete", _A, "close cloud shells"),
-    _read("kairship.metrics.get", _V, "see usage and health figures"),
+    _read(
+        "kairship.metrics.get",
+        _V,
+        "see usage and health figures",
+        _usage("pods", namespaced=True),
+        _usage("nodes", namespaced=False),
+    ),
     _read("kairship.images.get", _V, "see images and their registries"),
     _read("kairship.workspaces.get", _V, "see which workspace holds an instance or a namespace"),
     _act("kairship.workspaces.bind", _P, "put instances and namespaces into workspaces"),
 )
 
 _CLUSTERS = (
-    _read("kpanda.clusters.get", _A, "see registered clusters, and those that could join an instance"),
+    _read("kpanda.clusters.get", _V, "see registered clusters, and those that could join an instance"),
+    _act("kpanda.clusters.attach", _A, "join a cluster that their workspace holds to an instance"),
     _act("kpanda.clusters.create", _P, "register clusters"),
     _act("kpanda.clusters.update", _P, "change registered clusters, their labels and their credentials"),
     _act("kpanda.clusters.delete", _P, "remove clusters from container management"),
@@ -168,8 +212,8 @@ _RESOURCES = (
     _act("kairship.ingresses.promote", _E, "promote Ingresses of a member cluster to the instance"),
     _act("kairship.aggregations.create", _E, "create resources and their policies in one request"),
     _read("kairship.customresources.get", _V, "see custom resources", custom=READ),
-    _act("kairship.customresources.create", _E, "create custom resources", custom=VERBS["create"]),
-    _act("kairship.customresources.update", _E, "change custom resources", custom=VERBS["update"]),
+    _act("kairship.customresources.create", _E, "create custom resources", custom=_with_marker("create")),
+    _act("kairship.customresources.update", _E, "change custom resources", custom=_with_marker("update")),
     _act("kairship.customresources.delete", _E, "delete custom resources", custom=VERBS["delete"]),
 )
 

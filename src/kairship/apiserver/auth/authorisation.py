@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from protobuf import Message
 
 from kairship import access
-from kairship.access import Authoriser, Decision, permissions
-from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION
+from kairship.access import Authoriser, Decision, Role, permissions
+from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION, is_reserved
 from kairship.apiserver.auth.revocation import RevocationCheck
 from kairship.gen.kairship.api.v1.access_pb import Scope
 from kairship.resources import Coverage
@@ -32,6 +32,7 @@ BEFORE_PASSWORD_CHANGE = frozenset(
     {f"{_SELF}CurrentUser/GetCurrentUser", f"{_SELF}CurrentUser/ChangePassword", f"{_SELF}Sessions/Logout"}
 )
 """The only methods that a caller may call who must change the password first."""
+_BOUND_ON = {Scope.NAMESPACE: "namespace", Scope.INSTANCE: "instance", Scope.WORKSPACE: "workspace"}
 
 
 class CallAuthoriser(Protocol):
@@ -185,12 +186,24 @@ def rights_unknown() -> Unavailable:
     return Unavailable("rights cannot be checked at this moment; nothing was done", retry_after=RETRY_AFTER)
 
 
-def outside_token(permission: str) -> PermissionDenied:
-    return PermissionDenied(f"this access token is not for {permission}; create one that is")
+def outside_token(permission: str, *, wanted: str = "this") -> PermissionDenied:
+    return PermissionDenied(
+        f"this access token is not for {permission}, which is needed for {wanted}; create one that is"
+    )
 
 
-def needed(permission: str) -> PermissionDenied:
-    return PermissionDenied(f"{permission} is needed for this; ask an administrator for it")
+def needed(permission: str, *, place: str = "", wanted: str = "this") -> PermissionDenied:
+    """`place` is what the role would have to be bound on: namespace, instance or workspace."""
+    defined = permissions().get(permission)
+    if defined is None or defined.role is None:
+        return PermissionDenied(f"{permission} is needed for {wanted}; ask an administrator for it")
+    if defined.role is Role.PLATFORM_ADMIN:
+        where = ""
+    else:
+        where = " on the instance" if defined.on_instance else f" on the {place}" if place else ""
+    return PermissionDenied(
+        f"{permission} is needed for {wanted}: the role {defined.role.title}{where} has it; ask an administrator for it"
+    )
 
 
 def _refusal(verdict: Decision, call: Call, request: Message[Any]) -> ApiError:
@@ -203,7 +216,9 @@ def _refusal(verdict: Decision, call: Call, request: Message[Any]) -> ApiError:
         return no_instance(getattr(request, method.instance or ""))
     if call.caller.limited_to is not None and method.permission not in call.caller.limited_to:
         return outside_token(method.permission)
-    return needed(method.permission)
+    if method.scope is Scope.NAMESPACE and is_reserved(_value(request, method.namespace)):
+        return needed(SYSTEM_NAMESPACES_PERMISSION, place="instance")
+    return needed(method.permission, place=_BOUND_ON.get(method.scope, ""))
 
 
 def _is_delicate(method: Method) -> bool:

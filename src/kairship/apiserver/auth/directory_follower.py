@@ -1,7 +1,8 @@
 """Follows the directory of global management, so that callers are authenticated from memory.
 
-One stream brings every change. It is opened again when it breaks or goes silent; until then `Identities` is marked as
-not current. The stream resumes from the last revision, or begins with a full snapshot.
+One stream brings every change, and how far each binding has come (`OutdatedBindings`). It is opened again when it
+breaks or goes silent; until then `Identities` is marked as not current. The stream resumes from the last revision, or
+begins with a full snapshot.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from typing import cast
 
 import structlog
 
-from kairship.access import Identities
+from kairship.access import Identities, OutdatedBindings
 from kairship.gen.kairship.internal.v1.directory_pb import (
     FollowRequest,
     FollowResponse,
@@ -32,9 +33,12 @@ log = structlog.get_logger(__name__)
 
 
 class DirectoryFollower:
-    def __init__(self, channel: BackendChannel, identities: Identities) -> None:
+    def __init__(self, channel: BackendChannel, identities: Identities, outdated: OutdatedBindings) -> None:
         self._channel = channel
         self._identities = identities
+        self._outdated = outdated
+        self._bindings_sequence = 0
+        """The sequence up to which the directory has told of bindings."""
         self._complete = asyncio.Event()
         self._backoff = Backoff(0.1, 2.0)
 
@@ -43,12 +47,14 @@ class DirectoryFollower:
         failures = 0
         while True:
             try:
-                request = FollowRequest(revision=self._identities.revision)
+                request = FollowRequest(revision=self._identities.revision, bindings_sequence=self._bindings_sequence)
                 async with aclosing(self._channel.internal_stream(internal_methods()[_FOLLOW], request)) as replies:
                     while True:
                         async with asyncio.timeout(IDLE_TIMEOUT):
                             response = cast("FollowResponse", await anext(replies))
                         self._identities.apply(response)
+                        self._outdated.expect(response.bindings)
+                        self._bindings_sequence = max(self._bindings_sequence, response.bindings_sequence)
                         if response.complete:
                             self._complete.set()
                             failures = 0

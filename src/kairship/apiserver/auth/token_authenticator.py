@@ -18,6 +18,7 @@ from kairship.access.session_tokens import Claims, SessionExpiredError, SessionT
 from kairship.apiserver.auth.authentication import SessionEnded, bearer_token
 from kairship.apiserver.flowcontrol.limits import Limits
 from kairship.apiserver.flowcontrol.rate_limit import RateLimit
+from kairship.process.client_network import client_network
 from kairship.rpc.calls import Caller, Envelope
 from kairship.rpc.errors import Unauthenticated, Unavailable
 
@@ -77,7 +78,7 @@ class TokenAuthenticator:
         except SessionEnded:
             raise
         except Unauthenticated:
-            self._failures.take(envelope.origin)
+            self._failures.take(client_network(envelope.origin))
             raise
         self._calls.take(caller.id)
         return caller
@@ -138,7 +139,7 @@ class TokenAuthenticator:
 
     async def _fetch(self, hash_: bytes, envelope: Envelope) -> Token:
         if self._not_found_until.get(hash_, 0.0) <= self._clock():
-            self._failures.check(envelope.origin)
+            self._failures.check(client_network(envelope.origin))
             if await self._look_up(hash_) and (found := self._identities.token(hash_)):
                 return found
             _put(self._not_found_until, hash_, self._clock() + NOT_FOUND_CACHE_SECONDS)

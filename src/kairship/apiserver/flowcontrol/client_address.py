@@ -41,6 +41,10 @@ class TrustedProxies(msgspec.Struct, frozen=True):
                 break
         return client
 
+    def trusts(self, peer: str) -> bool:
+        """Whether the other end of a connection is such a proxy, which many clients share."""
+        return bool(self.trusted) and self._trusts(_address(peer))
+
     def _trusts(self, address: Address | None) -> bool:
         return address is not None and any(address in network for network in self.trusted)
 

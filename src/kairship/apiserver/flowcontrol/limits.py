@@ -39,6 +39,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a reply of the native proxy may take that is no stream, however slowly the client reads it."""
     connections: int = 4000
     """HTTP connections that are open at the same time, idle ones included."""
+    stranger_connections: int = 3000
+    """Those of them that have not carried a request of an authenticated caller yet."""
+    stranger_connections_per_address: int = 500
+    """Those of strangers from one address, or from one /64 of IPv6."""
     calls_per_second: float = 1000.0
     """Requests of one caller, after a burst of `calls_burst`."""
     calls_burst: int = 5000

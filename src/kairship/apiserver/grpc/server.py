@@ -25,6 +25,10 @@ from kairship.wire import Method
 PROTOCOL = "grpc"
 CONNECTION_AGE = 1800.0
 CONNECTION_AGE_GRACE = 60.0
+_HANDSHAKE = 15.0
+"""Seconds that a stranger has for TLS and the first frames."""
+_IDLE = 300.0
+"""Seconds after which a connection without a call is closed; a client connects again by itself."""
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -61,7 +65,14 @@ def make_server(handlers: Handlers, limits: Limits) -> grpc.aio.Server:
             ("grpc.max_send_message_length", -1),
             ("grpc.max_metadata_size", 16 << 10),
             ("grpc.absolute_max_metadata_size", 32 << 10),
-            ("grpc.max_concurrent_streams", 1000),
+            # One connection may not take what all callers share. A connection that resets its streams has to answer a
+            # ping after every reset before more of its requests are read.
+            ("grpc.max_concurrent_streams", 256),
+            ("grpc.http2.ping_on_rst_stream_percent", 100),
+            ("grpc.http2.max_requests_per_read", 4),
+            ("grpc.http2.max_ping_strikes", 2),
+            ("grpc.server_handshake_timeout_ms", int(_HANDSHAKE * 1000)),
+            ("grpc.max_connection_idle_ms", int(_IDLE * 1000)),
             # The kernel distributes connections among the workers; a bounded age lets them spread anew.
             ("grpc.so_reuseport", 1),
             ("grpc.max_connection_age_ms", int(CONNECTION_AGE * 1000)),

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from kairship.apiserver.flowcontrol.connection_slots import ConnectionSlots
 from kairship.apiserver.http.overload_reply import OverloadReply
 from kairship.apiserver.http.replies import error_response
 from kairship.apiserver.pipeline.metrics import Metrics
@@ -30,13 +31,13 @@ class Connection(web.RequestHandler):
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self._server.has_room():
+        self._busy = False
+        if not self._server.has_room(self, transport):
             overload_reply = OverloadReply()
             transport.set_protocol(overload_reply)
             overload_reply.connection_made(transport)
             return
         super().connection_made(transport)
-        self._busy = False
         # aiohttp times out idle connections after their first request; before it, nothing would ever close them.
         self._silence = asyncio.get_running_loop().call_later(SILENT_SECONDS, transport.close)
 
@@ -51,6 +52,16 @@ class Connection(web.RequestHandler):
 
     def end_request(self) -> None:
         self._busy = False
+
+    def is_idle(self) -> bool:
+        return not self._busy
+
+    def give_way(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def recognise(self) -> None:
+        self._server.slots.recognise(self)
 
     def close(self) -> None:
         if not self._busy:
@@ -72,17 +83,27 @@ class Connection(web.RequestHandler):
         return response
 
 
+def recognise(request: web.BaseRequest) -> None:
+    """For a request of an authenticated caller: its connection is not a stranger's from now on."""
+    connection = request.protocol
+    if isinstance(connection, Connection):
+        connection.recognise()
+
+
 class HttpServer(web.Server):
     def __init__(
-        self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], *, connections: int, metrics: Metrics
+        self,
+        handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        slots: ConnectionSlots,
+        metrics: Metrics,
     ) -> None:
-        """`connections` is how many may be open at the same time."""
+        """`slots` bound the connections that are open at the same time."""
         super().__init__(self._serve)
         self._handle = handle
-        self._most = connections
-        self._open = 0
+        self.slots = slots
         self._refused_connections = metrics.refused_connections
-        metrics.follow_connections(lambda: self._open)
+        metrics.follow_connections(lambda: slots.count)
         self._running = 0
         self._draining = False
         self._drained = asyncio.Event()
@@ -96,19 +117,17 @@ class HttpServer(web.Server):
         }
         return Connection(self, loop=asyncio.get_running_loop(), **options)
 
-    def has_room(self) -> bool:
+    def has_room(self, connection: Connection, transport: asyncio.BaseTransport) -> bool:
         """Returns whether one more connection may be open, and counts it as refused if not."""
-        if self._open < self._most:
+        peer = transport.get_extra_info("peername")
+        if self.slots.take(connection, str(peer[0]) if peer else ""):
             return True
         self._refused_connections.inc()
         return False
 
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        self._open += 1
-        super().connection_made(handler, transport)
-
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        self._open -= 1
+        if isinstance(handler, Connection):
+            self.slots.release(handler)
         super().connection_lost(handler, exc)
 
     def start_draining(self) -> None:

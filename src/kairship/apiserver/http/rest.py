@@ -8,6 +8,7 @@ aiohttp provides connections, TLS and keep-alive.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, TypeAlias
 
 from aiohttp import web
@@ -18,6 +19,7 @@ from kairship.apiserver.flowcontrol.client_address import TrustedProxies
 from kairship.apiserver.flowcontrol.request_bodies import RequestBodies
 from kairship.apiserver.http import browser_sessions
 from kairship.apiserver.http.browser_sessions import BrowserSession
+from kairship.apiserver.http.connections import recognise
 from kairship.apiserver.http.downloads import FileStream
 from kairship.apiserver.http.replies import error_response, outcome_response
 from kairship.apiserver.http.routing import Match, Mismatch, Router
@@ -27,7 +29,7 @@ from kairship.apiserver.proxy.handler import Proxy
 from kairship.apiserver.proxy.reply.replies import refusal
 from kairship.apiserver.proxy.request.request_line import parse_request_line
 from kairship.process.certificates import requested_server_name
-from kairship.rpc.calls import Call, Envelope
+from kairship.rpc.calls import ANONYMOUS, Call, Envelope
 from kairship.rpc.errors import ApiError, NotFound, Unimplemented
 from kairship.wire import write
 
@@ -60,7 +62,6 @@ class Rest:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.monotonic()
-        envelope = browser_sessions.envelope_of(request, self._trusted_proxies)
         address = request.raw_path
         if not address.startswith("/"):  # a proxy may write the absolute URL into the request line
             address = request.rel_url.raw_path_qs
@@ -69,9 +70,14 @@ class Rest:
             try:
                 line = parse_request_line(request.method, address, server_name=asked_for, host=host)
             except ApiError as error:
-                return refusal(error, envelope.request_id)
+                return refusal(error, browser_sessions.envelope_of(request, self._trusted_proxies).request_id)
             if line is not None:
-                return await self._proxy.handle(request, line, envelope)
+                envelope = browser_sessions.envelope_of(request, self._trusted_proxies, foreign_reply=True)
+                proxied = await self._proxy.handle(request, line, envelope)
+                if proxied.status != HTTPStatus.UNAUTHORIZED:
+                    recognise(request)
+                return proxied
+        envelope = browser_sessions.envelope_of(request, self._trusted_proxies)
         path, _, query = address.partition("?")
         try:
             refuse_secrets(query)
@@ -80,13 +86,20 @@ class Rest:
             return self._refused(envelope, error, started)
         if isinstance(match, Mismatch):
             page = self._outside_api.get(request.method, {}).get(path)
-            return await page(request) if page else self._refused(envelope, _explain(match), started, match)
+            if page is None:
+                return self._refused(envelope, _explain(match), started, match)
+            answered = await page(request)
+            if request.method == "POST" and answered.status < HTTPStatus.MULTIPLE_CHOICES:
+                recognise(request)  # a webhook authenticates its callers itself
+            return answered
 
         browser = BrowserSession(request, match.method)
 
         async def receive(call: Call) -> Message[Any]:
+            if call.caller != ANONYMOUS:
+                recognise(request)
             message = await self._receive(request, match, query, call)
-            browser.add_refresh_token(message)
+            browser.complete(message)
             return message
 
         def encode(reply: Message[Any]) -> bytes:

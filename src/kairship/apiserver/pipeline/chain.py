@@ -34,6 +34,7 @@ from kairship.apiserver.flowcontrol.streams import Streams
 from kairship.apiserver.pipeline.metrics import Metrics
 from kairship.apiserver.pipeline.tracing import Tracing
 from kairship.gen.kairship.api.v1.access_pb import Scope
+from kairship.process.client_network import client_network
 from kairship.rpc.calls import ANONYMOUS, Call, Envelope
 from kairship.rpc.defects import log_defect
 from kairship.rpc.errors import ApiError, Code, Internal, InvalidArgument, Unimplemented, of_exception
@@ -221,7 +222,7 @@ class Chain:
         deadline = time.monotonic() + seconds
         is_public = method.scope is Scope.ANYBODY
         if is_public:
-            self._unauthenticated.take(envelope.origin)
+            self._unauthenticated.take(client_network(envelope.origin))
         caller = ANONYMOUS if is_public else await self._authenticator.authenticate(envelope)
         call = state.call = Call(
             request_id=state.outcome.request_id,
@@ -274,8 +275,8 @@ class Chain:
 
 
 def _queue_key(call: Call) -> CallerId:
-    """Returns the caller that a request counts against: its address, if it is not authenticated."""
-    return CallerId(call.caller.id or f"@{call.origin}")
+    """Returns the caller that a request counts against: its network, if it is not authenticated."""
+    return CallerId(call.caller.id or f"@{client_network(call.origin)}")
 
 
 def _require_valid(request: Message[Any]) -> None:

@@ -26,7 +26,7 @@ from kairship.apiserver.proxy.reply.response_writer import ResponseWriter, is_co
 from kairship.apiserver.proxy.request.admitted import AdmittedRequest
 from kairship.apiserver.proxy.request.audit import PendingRecord, ProxyAudit
 from kairship.apiserver.proxy.request.authorisation import ProxyAuthoriser
-from kairship.apiserver.proxy.request.filter import RequestFilter
+from kairship.apiserver.proxy.request.filter import ExecutionNamespaces, RequestFilter
 from kairship.apiserver.proxy.request.flow_control import FlowControl
 from kairship.apiserver.proxy.request.request_line import RequestLine
 from kairship.apiserver.proxy.upstream.circuit_breaker import PROBE_INTERVAL, CircuitBreakers
@@ -55,6 +55,7 @@ class ProxyDependencies(msgspec.Struct, frozen=True, kw_only=True):
     audit: ProxyAudit
     reads: IndexedReads
     own_writes: OwnWrites
+    execution_namespaces: ExecutionNamespaces
 
 
 class Proxy:
@@ -76,6 +77,7 @@ class Proxy:
             revocation=dependencies.revocation,
             authoriser=dependencies.authoriser,
             audit=dependencies.audit,
+            execution_namespaces=dependencies.execution_namespaces,
         )
         self._flow_control = FlowControl(fair_queue, streams, objection=self._filter.objection, limits=limits)
         self._bodies = RequestBodies(limits)

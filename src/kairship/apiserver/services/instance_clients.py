@@ -1,9 +1,9 @@
 """The clients by which services reach the API servers of instances.
 
-Everything that services do in an instance goes through here. They read with the plane's own credential if the entrance
-has authorised the caller for exactly what is read. Everything else they do as the caller, so that the instance's own
-RBAC authorises the caller a second time, and the instance's own audit log says who it was: all writes, and reads in
-members by names that come out of objects or in the course of another operation.
+Everything that services do in an instance goes through here. They read the instance with the plane's own credential,
+because the entrance has authorised the caller for exactly what is read. Everything else they do as the caller, so that
+the RBAC of the instance or member authorises the caller a second time, and its audit log says who it was: all writes,
+and all reads in members.
 """
 
 import asyncio

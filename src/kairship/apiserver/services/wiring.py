@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from kairship.apiserver.services.available_drivers import AvailableDriver, AvailableDrivers
 from kairship.apiserver.services.cluster import ClusterService
 from kairship.apiserver.services.collected_clusters import CollectedClusters
+from kairship.apiserver.services.execution_namespaces import ExecutionNamespaces
 from kairship.apiserver.services.history import HistoryService
 from kairship.apiserver.services.instance import InstanceService
 from kairship.apiserver.services.instance.base import OwnCalls
@@ -49,6 +50,7 @@ class Services:
         self._caches = caches = ResourceCaches(client, clock=clock, metrics=metrics)
         self.index = IndexAccess(index or IndexLocation())
         self.collected = collected = CollectedClusters(caches)
+        self.execution_namespaces = ExecutionNamespaces(caches)
         clients = InstanceClients(pool)
         reader = IndexReader(self.index.current, collected, LiveReader(clients))
         access = ObjectAccess(reader, NotedWrites(self.index.current, collected), clients, clock)

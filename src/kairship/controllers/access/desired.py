@@ -56,14 +56,14 @@ def desired_rbac(
     open_namespaces = sorted(name for name in namespaces if not is_reserved(name))
     instance, members = _Objects(), _Objects()
     for held, subjects in _by_permissions(grants.on_instance):
+        name, everywhere = _name(held), dict.fromkeys(open_namespaces, subjects)
         granted = rules.instance_rules(held, kinds)
-        name = _name(held)
-        for objects, translate in (
-            (instance, _same),
-            *([(members, rules.member_rules)] if _reaches_members(held) else []),
-        ):
-            objects.grant_cluster_wide(f"{name}-wide", translate(granted.cluster_wide), subjects)
-            objects.grant_in(f"{name}-deep", translate(granted.per_namespace), dict.fromkeys(open_namespaces, subjects))
+        instance.grant_cluster_wide(f"{name}-wide", granted.cluster_wide, subjects)
+        instance.grant_in(f"{name}-deep", granted.per_namespace, everywhere)
+        if _reaches_members(held):
+            granted = rules.instance_rules(held, kinds, member=True)
+            members.grant_cluster_wide(f"{name}-wide", rules.member_rules(granted.cluster_wide), subjects)
+            members.grant_in(f"{name}-deep", rules.member_rules(granted.per_namespace), everywhere)
     for held, by_namespace in _by_permissions_and_namespace(grants.on_namespaces):
         granted_here = rules.namespace_rules(held, kinds)
         existing = {each: subjects for each, subjects in by_namespace.items() if each in open_namespaces}
@@ -79,10 +79,6 @@ def desired_rbac(
 
 def _reaches_members(held: Permissions) -> bool:
     return MEMBER_PROXY_PERMISSION in held
-
-
-def _same(granted: list[Rule]) -> list[Rule]:
-    return granted
 
 
 def _by_permissions(held: Mapping[str, Permissions]) -> Iterator[tuple[Permissions, list[str]]]:

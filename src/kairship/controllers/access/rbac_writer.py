@@ -49,10 +49,11 @@ class RbacWriter:
         self._cache = cache
         self._clusters = clusters
 
-    async def apply(self, desired: DesiredRbac) -> Written:
+    async def apply(self, desired: DesiredRbac, *, grant: bool) -> Written:
+        """Withdraws what is not desired in any case, and writes what is desired with `grant`."""
         members = await self._compare_members(desired.members)
         deletions = [*self._deletions(desired.instance), *members.deletions]
-        writes = [*self._writes(desired.instance), *members.writes]
+        writes = [*self._writes(desired.instance), *members.writes] if grant else []
         await self._run(deletions)
         await self._run(writes)
         pending = {role: frozenset(clusters) for role, clusters in members.pending.items()}

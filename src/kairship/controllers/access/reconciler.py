@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from kairship.access import Binding
 from kairship.access.delivery.binding_store import BINDING
 from kairship.controllers.access import binding_conditions
+from kairship.controllers.access.admission_writer import AdmissionWriter
 from kairship.controllers.access.binding_conditions import BindingWithStatus, Verdict
 from kairship.controllers.access.desired import DesiredRbac, desired_rbac
 from kairship.controllers.access.grants import applies_to, collect_grants, subject_name
@@ -20,6 +21,7 @@ from kairship.controllers.access.rules import CustomKind
 from kairship.controllers.access.work_requeue import PATIENCE, WorkRequeue
 from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
 from kairship.controllers.instance_cache import InstanceCache, InstanceCaches
+from kairship.controllers.instance_condition import write_instance_condition
 from kairship.instances.pool import Health, NotConnected, Pool, TargetKind
 from kairship.kube import Client, KubeError
 from kairship.reconcile import (
@@ -42,11 +44,12 @@ from kairship.reconcile import (
     jittered,
     own_key,
 )
-from kairship.resources import VIRTUAL_PREFIX, ScopeLevel, Writer
+from kairship.resources import VIRTUAL_PREFIX, InstanceCondition, InstanceReason, ScopeLevel, Writer
 
 NAME = Writer.ACCESS.value.removeprefix("kairship-")
 PLATFORM = Key("")
 _EVERY = 600.0
+_PROBE_EVERY = 0.2
 
 
 def access_controller(
@@ -120,6 +123,7 @@ class Access:
         self._instance_caches = instance_caches
         self._sweep = sweep
         self._requeue = requeue
+        self._admission = AdmissionWriter()
         # By instance and binding on the platform: the generation that the instance has, and the members without it.
         self._platform: dict[str, dict[str, tuple[int, frozenset[str]]]] = {}
 
@@ -172,13 +176,16 @@ class Access:
             kinds=_custom_kinds(cache),
         )
         try:
-            written = await RbacWriter(context, client, cache, clusters).apply(desired)
+            enforced = await self._enforce(context, instance, client, cache)
+            written = await RbacWriter(context, client, cache, clusters).apply(desired, grant=enforced)
         except KubeError as error:
             failed = binding_conditions.not_ready(str(error))
             await binding_conditions.write_conditions(
                 context, self._with_status.store, {each.name: (each, failed) for each in own}
             )
             raise RetryableError(str(error)) from error
+        if not enforced:
+            return RetryAfter(_PROBE_EVERY)
         if written.objects:
             context.log.info("the RBAC of an instance was updated", instance=name, objects=written.objects)
         members = {each.metadata.name for each in self._cluster.members_of(name)}
@@ -197,6 +204,21 @@ class Access:
         if not written_own or platform is not DONE:
             return STALE
         return RetryAfter(PATIENCE if soon else jittered(_EVERY))
+
+    async def _enforce(
+        self, context: Context, instance: ObservedInstance, client: Client, cache: InstanceCache
+    ) -> bool:
+        """Whether the admission policies are in effect. Until then no right is written, but rights are withdrawn."""
+        kind = InstanceCondition.POLICIES_ENFORCED
+        try:
+            enforced = await self._admission.enforce(context, client, cache)
+        except KubeError as error:
+            context.log.warning("the admission policies of an instance are not enforced", error=str(error))
+            await write_instance_condition(context, instance, kind, "False", InstanceReason.NOT_ENFORCED, str(error))
+            return False
+        if enforced:
+            await write_instance_condition(context, instance, kind, "True", InstanceReason.ENFORCED)
+        return enforced
 
     def _bindings_on(self, instance: str) -> list[Binding]:
         return [each for each in self._cluster.bindings.store if each.spec.scope.instance == instance]

@@ -1,12 +1,14 @@
 """Translates permissions into RBAC rules, by the permission catalogue of `kairship.access`. Pure functions.
 
 RBAC has no exceptions, and a right on a whole instance excludes the namespaces of the system. So only harmless
-permissions are granted by ClusterRoleBindings, and the others namespace by namespace. Subjects that may use the
-namespaces of the system get everything by ClusterRoleBindings. A rule on `clusters/proxy` always names its clusters:
-without names it would apply to all of them, future ones included.
+permissions (and markers, see `access.catalogue.markers`) are granted by ClusterRoleBindings, and the others namespace
+by namespace. Subjects that may use the namespaces of the system get everything by ClusterRoleBindings, except what
+yields credentials there. A rule on `clusters/proxy` always names its clusters: without names it would apply to all of
+them, future ones included.
 """
 
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -16,9 +18,10 @@ import msgspec
 from kairship.access import Permission, permissions
 from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION
 from kairship.access.catalogue.kinds import BY_RESOURCE, KARMADA, is_custom
+from kairship.access.catalogue.markers import is_marker
 from kairship.access.catalogue.rules import READ
 from kairship.access.catalogue.rules import Rule as TableRule
-from kairship.access.catalogue.system_namespaces import SYSTEM_NAMESPACES_PERMISSION as REACHES_SYSTEM
+from kairship.access.catalogue.system_namespaces import guard_of
 
 CARRY = "carry"
 """A verb without a meaning. Karmada impersonates a subject in a member if it has any verb on the proxy of the
@@ -45,22 +48,33 @@ class InstanceRules(msgspec.Struct, frozen=True):
 
 
 @functools.lru_cache(maxsize=1024)
-def instance_rules(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> InstanceRules:
-    """The rules of permissions on a whole instance. Cached, because many subjects hold the same permissions."""
+def instance_rules(held: frozenset[str], kinds: tuple[CustomKind, ...], *, member: bool = False) -> InstanceRules:
+    """The rules of permissions on a whole instance, or in a member of it.
+
+    Cached, because many subjects hold the same permissions.
+    """
     cluster_wide, per_namespace = _Rules(), _Rules()
-    system = REACHES_SYSTEM in held
     for permission, rule in _granted(held, kinds):
+        system = guard_of(permission.name, rule.resource, member=member) in held
         for verb in rule.verbs:
             everywhere = system or _is_harmless(permission, rule, verb)
             (cluster_wide if everywhere else per_namespace).add(rule.group, rule.resource, verb)
+            if is_marker(verb) and rule.namespaced:
+                # A policy in a namespace is admitted by the role that allows to write it: no other may be missing yet.
+                per_namespace.add(rule.group, rule.resource, verb)
     return InstanceRules(cluster_wide.compact(), per_namespace.compact())
 
 
 @functools.lru_cache(maxsize=1024)
 def namespace_rules(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> list[Rule]:
-    """The rules of permissions on one namespace: nothing cluster-scoped, except reading the namespace itself."""
+    """The rules of permissions on one namespace: nothing cluster-scoped, except reading the namespace itself.
+
+    Permissions that only count on a whole instance give nothing here.
+    """
     rules = _Rules()
-    for _, rule in _granted(held, kinds):
+    for permission, rule in _granted(held, kinds):
+        if permission.on_instance:
+            continue
         if rule.namespaced:
             for verb in rule.verbs:
                 rules.add(rule.group, rule.resource, verb)
@@ -70,8 +84,19 @@ def namespace_rules(held: frozenset[str], kinds: tuple[CustomKind, ...]) -> list
 
 
 def member_rules(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules without Karmada's own kinds, which a member does not have."""
-    return [rule for rule in rules if not any(group.endswith(KARMADA) for group in rule["apiGroups"])]
+    """What of these rules a member gets.
+
+    A member has none of Karmada's own kinds, nobody asks there for the markers, and the kinds that are read-only in
+    members are for reading.
+    """
+    found = _Rules()
+    for rule in rules:
+        for group, resource, verb in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"]):
+            kind = BY_RESOURCE.get((group, resource.partition("/")[0]))
+            closed = kind is not None and kind.is_read_only_in_members and verb not in READ
+            if not (group.endswith(KARMADA) or is_marker(verb) or closed):
+                found.add(group, resource, verb)
+    return found.compact()
 
 
 def proxy_rules(clusters: Collection[str]) -> list[Rule]:
@@ -110,10 +135,11 @@ def _granted(held: Collection[str], kinds: Iterable[CustomKind]) -> Iterator[tup
 
 def _custom(verbs: tuple[str, ...], kinds: Iterable[CustomKind]) -> Iterator[TableRule]:
     reading = tuple(verb for verb in verbs if verb in READ)
+    serving = tuple(verb for verb in verbs if not is_marker(verb))
     for kind in kinds:
         if not is_custom(kind.group) or (kind.group, kind.plural) in BY_RESOURCE:
             continue
-        for part, allowed in (("", verbs), ("/scale", verbs), ("/status", reading)):
+        for part, allowed in (("", verbs), ("/scale", serving), ("/status", reading)):
             if allowed:
                 yield TableRule(
                     group=kind.group, resource=kind.plural + part, verbs=allowed, namespaced=kind.namespaced
@@ -122,6 +148,8 @@ def _custom(verbs: tuple[str, ...], kinds: Iterable[CustomKind]) -> Iterator[Tab
 
 def _is_harmless(permission: Permission, rule: TableRule, verb: str) -> bool:
     """Whether the verb may be granted in the namespaces of the system too."""
+    if is_marker(verb):
+        return True
     if (rule.group, rule.resource) == ("", "namespaces"):
         # RBAC cannot exclude single namespaces: a right to delete all would include those of the system.
         return verb in {*READ, "create"}

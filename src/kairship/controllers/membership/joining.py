@@ -16,7 +16,7 @@ from kairship.controllers.membership.stall_detection import EVERY, StallDetector
 from kairship.controllers.membership.token_rotation import TokenRotation
 from kairship.instances import membership
 from kairship.instances.drivers import DriverError
-from kairship.instances.membership import Join, JoinRefused, StillLeaving
+from kairship.instances.membership import ControlPlaneRefused, Join, JoinRefused, StillLeaving
 from kairship.instances.pool import NotConnected, Pool, TargetKind
 from kairship.kube import Client, KubeError
 from kairship.reconcile import STALE, Clock, Result, RetryableError, RetryAfter, jittered
@@ -191,13 +191,15 @@ class Joining:
                 reached_at=member.connection,
                 wanted=inputs.wanted,
                 edition=edition,
+                control_planes=await self._control_planes(),
             )
             retired = await self._rotation.retire_old_tokens(writer, instance=karmada, member=member, edition=edition)
         except StillLeaving as error:
             writer.set_not_joined(_P.JOINING, _R.JOINING, str(error))
             raise RetryableError(str(error), after=_LEAVING_RETRY) from error
         except JoinRefused as error:
-            writer.set_not_joined(_P.FAILED, _R.DUPLICATE, str(error))
+            reason = _R.CONTROL_PLANE if isinstance(error, ControlPlaneRefused) else _R.DUPLICATE
+            writer.set_not_joined(_P.FAILED, reason, str(error))
             self._set_rotation_failed(writer, error)
             raise RetryableError(str(error), after=_REFUSED_RETRY) from error
         except (KubeError, DriverError) as error:
@@ -208,6 +210,11 @@ class Joining:
         ends = registered.status.credentials.expires_at if registered and registered.status.credentials else None
         writer.set_joined(joined.uid, credentials_version=version, credentials_end=ends)
         return retired
+
+    async def _control_planes(self) -> set[str]:
+        """The identities of the global cluster and of all instances, whose hidden clusters know them."""
+        hidden = {each.status.id for each in self._cluster.clusters.store if each.spec.virtual and each.status.id}
+        return {await self._cluster.identity(), *hidden}
 
     def _set_rotation_failed(self, writer: MembershipStatusWriter, error: Exception) -> None:
         if writer.joined:

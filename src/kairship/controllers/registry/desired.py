@@ -1,15 +1,17 @@
-"""The desired Registrations of an instance: itself, and those of its namespaces that a workspace holds. Pure functions.
+"""The desired Registrations: of an instance, of those of its namespaces that a workspace holds, and of clusters.
 
-Global management writes which namespaces workspaces hold into the status of the instance's Registration.
+Global management writes which namespaces workspaces hold into the status of the instance's Registration. The functions
+are pure.
 """
 
 from collections.abc import Iterable, Mapping
 
-from kairship.controllers.global_cluster import ObservedInstance
+from kairship.controllers.global_cluster import ObservedInstance, RegisteredCluster
 from kairship.resources import RegistrationSpec, RegistrationStatus
 from kairship.resources.registration import Parent
 
 PRODUCT, INSTANCE, NAMESPACE = "kairship", "instance", "namespace"
+CONTAINER_MANAGEMENT, CLUSTER = "kpanda", "cluster"
 
 
 def held_namespaces(spec: RegistrationSpec, status: RegistrationStatus, instance_uid: str) -> frozenset[str]:
@@ -41,6 +43,26 @@ def registrations(
                 parent=Parent(resource_type=INSTANCE, name=name),
             )
     return wanted
+
+
+def cluster_registration(cluster: RegisteredCluster) -> dict[str, RegistrationSpec]:
+    """The Registration of a cluster by its name. A hidden cluster has none: its instance is registered."""
+    if cluster.spec.virtual:
+        return {}
+    name = cluster.metadata.name
+    spec = RegistrationSpec(
+        product=CONTAINER_MANAGEMENT,
+        resource_type=CLUSTER,
+        resource=name,
+        uid=cluster.metadata.uid,
+        display_name=cluster.spec.alias,
+    )
+    return {f"{CONTAINER_MANAGEMENT}.{CLUSTER}.{name}": spec}
+
+
+def cluster_of(spec: RegistrationSpec) -> str | None:
+    """The cluster that a Registration is about."""
+    return spec.resource if (spec.product, spec.resource_type) == (CONTAINER_MANAGEMENT, CLUSTER) else None
 
 
 def instance_of(spec: RegistrationSpec) -> str | None:

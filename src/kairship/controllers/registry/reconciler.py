@@ -1,19 +1,32 @@
-"""Registers instances, namespaces that workspaces hold, and the catalogue with global management, by custom resource.
+"""Registers instances, namespaces that workspaces hold, clusters, and the catalogue with global management.
 
-A key is an instance, or a Product of the catalogue. Registrations and Products enqueue their key too, so that what was
-deleted or changed by hand comes back, and Registrations of an instance that is gone are removed whenever they are seen.
+A key is an instance, a cluster, or a Product of the catalogue. Registrations and Products enqueue their key too, so
+that what was deleted or changed by hand comes back, and Registrations of what is gone are removed whenever they are
+seen.
 Rights do not pass on: an instance that was created again under its old name gets another Registration.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from kairship.access import products
-from kairship.controllers.global_cluster import GlobalCluster, ObservedInstance, instance_key, no_key
+from kairship.controllers.global_cluster import (
+    GlobalCluster,
+    ObservedInstance,
+    RegisteredCluster,
+    instance_key,
+    no_key,
+)
 from kairship.controllers.instance_cache import InstanceCaches, InstanceChange, Topic
 from kairship.controllers.instance_condition import write_instance_condition
-from kairship.controllers.registry.desired import held_namespaces, instance_of, registrations
+from kairship.controllers.registry.desired import (
+    cluster_of,
+    cluster_registration,
+    held_namespaces,
+    instance_of,
+    registrations,
+)
 from kairship.kube import Client, Conflict
 from kairship.reconcile import (
     DONE,
@@ -52,7 +65,7 @@ from kairship.resources.registration import Parent
 
 NAME = Writer.INSTANCE_REGISTRY.value.removeprefix("kairship-")
 REGISTRATION, PRODUCT = resource_of(REGISTRATIONS), resource_of(PRODUCTS)
-_CATALOGUE = "catalogue"
+_CATALOGUE, _CLUSTERS = "catalogue", "clusters"
 _EVERY = 600.0
 
 
@@ -77,12 +90,15 @@ def registry_controller(
     def of_registration(registration: KnownRegistration) -> Iterable[Key]:
         if (instance := instance_of(registration.spec)) is not None:
             yield instance_key(instance)
+        elif (name := cluster_of(registration.spec)) is not None:
+            yield _cluster_key(name)
 
     return Controller(
         name=NAME,
         watches=(
             Watch(cluster.wanted, own_key),
             Watch(cluster.observed, no_key),
+            Watch(cluster.clusters, _of_cluster),
             Watch(known, of_registration),
             _Catalogue(catalogue, _of_product),
         ),
@@ -112,6 +128,14 @@ def _product_key(product: str) -> Key:
     return Key(product, namespace=_CATALOGUE)
 
 
+def _cluster_key(cluster: str) -> Key:
+    return Key(cluster, namespace=_CLUSTERS)
+
+
+def _of_cluster(cluster: RegisteredCluster) -> Iterable[Key]:
+    yield _cluster_key(cluster.metadata.name)
+
+
 def _of_product(product: KnownProduct) -> Iterable[Key]:
     yield _product_key(product.metadata.name)
 
@@ -135,25 +159,26 @@ class Registry:
     async def reconcile(self, context: Context, key: Key) -> Result:
         if key.namespace == _CATALOGUE:
             return await self._sync_product(context, key.name)
+        if key.namespace == _CLUSTERS:
+            return await self._sync_cluster(context, key.name)
         if not self._cluster.caches_agree(key.name):
             return STALE
         instance = self._cluster.observed.store.get(key.name)
         existing = [each for each in self._known.store if instance_of(each.spec) == key.name]
         wanted = self._wanted(instance, existing) if instance is not None else {}
-        removed = False
-        for each in existing:
-            expected = wanted.get(each.metadata.name)
-            if expected is None or (expected.uid, expected.parent) != (each.spec.uid, each.spec.parent):
-                removed |= await _remove(context.client, each)
-        if removed:
+        if not await _sync_registrations(context, existing, wanted):
             return STALE
-        found = {each.metadata.name: each.spec for each in existing}
-        for name, spec in wanted.items():
-            if found.get(name) != spec:
-                await context.owner.apply(REGISTRATION, {"metadata": {"name": name}, "spec": msgspec.to_builtins(spec)})
         if instance is None or instance.metadata.deletion_timestamp is not None:
             return DONE
         return await self._write_condition(context, instance)
+
+    async def _sync_cluster(self, context: Context, name: str) -> Result:
+        cluster = self._cluster.clusters.store.get(name)
+        existing = [each for each in self._known.store if cluster_of(each.spec) == name]
+        wanted = cluster_registration(cluster) if cluster is not None else {}
+        if not await _sync_registrations(context, existing, wanted):
+            return STALE
+        return RetryAfter(jittered(_EVERY)) if wanted else DONE
 
     def _wanted(self, instance: ObservedInstance, existing: Iterable[KnownRegistration]) -> dict[str, RegistrationSpec]:
         cache = self._instance_caches.get(instance.metadata.name)
@@ -195,6 +220,24 @@ class Registry:
         if not written:
             return STALE
         return RetryAfter(jittered(_EVERY))
+
+
+async def _sync_registrations(
+    context: Context, existing: Iterable[KnownRegistration], wanted: Mapping[str, RegistrationSpec]
+) -> bool:
+    """Brings the Registrations to what is wanted. Returns False if it had to delete one, which the cache still has."""
+    removed, found = False, {}
+    for each in existing:
+        found[each.metadata.name] = each.spec
+        expected = wanted.get(each.metadata.name)
+        if expected is None or (expected.uid, expected.parent) != (each.spec.uid, each.spec.parent):
+            removed |= await _remove(context.client, each)
+    if removed:
+        return False
+    for name, spec in wanted.items():
+        if found.get(name) != spec:
+            await context.owner.apply(REGISTRATION, {"metadata": {"name": name}, "spec": msgspec.to_builtins(spec)})
+    return True
 
 
 async def _remove(client: Client, registration: KnownRegistration) -> bool:

@@ -45,9 +45,14 @@ users = Table(
     Column("external_subject", Text),
     _required("created_at", BigInteger),
     _required("last_login_at", BigInteger, server_default="0"),
+    _required("issuer", Text, server_default=""),
+    _required("suspended", Boolean, server_default=sa.false()),
     sa.UniqueConstraint("name"),
     sa.UniqueConstraint("provider", "external_subject"),
 )
+
+is_active_user = sa.and_(users.c.disabled.is_(False), users.c.suspended.is_(False))
+"""Whether a user may sign in and act. A user is suspended while the changed identity provider is not confirmed."""
 
 groups = Table(
     "groups",
@@ -120,6 +125,25 @@ workspace_resources = Table(
     Index(None, "workspace_id"),
 )
 
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("uid", String(64), primary_key=True),
+    _required("name", String(63)),
+    sa.UniqueConstraint("name"),
+    comment="Clusters of container management that are registered.",
+)
+
+workspace_clusters = Table(
+    "workspace_clusters",
+    metadata,
+    Column("id", Identifier, primary_key=True),
+    _owned_by("workspaces", "workspace_id"),
+    Column("cluster_uid", ForeignKey("clusters.uid", ondelete="CASCADE"), nullable=False),
+    sa.UniqueConstraint("cluster_uid"),
+    Index(None, "workspace_id"),
+)
+
 bindings = Table(
     "bindings",
     metadata,
@@ -182,7 +206,9 @@ sessions = Table(
     _required("last_used_at", BigInteger),
     _required("expires_at", BigInteger),
     Column("sealed_id_token", LargeBinary),
+    Column("family_hash", LargeBinary(32)),
     sa.UniqueConstraint("refresh_hash"),
+    Index(None, "family_hash"),
     Index(None, "previous_hash"),
     Index(None, "user_id"),
 )
@@ -207,7 +233,9 @@ device_logins = Table(
     _required("asked_at", BigInteger, server_default="0"),
     Column("approved", Boolean),
     Column("user_id", ForeignKey("users.id", ondelete="CASCADE")),
+    _required("network", String(64), server_default=""),
     sa.UniqueConstraint("user_code"),
+    Index(None, "network"),
 )
 
 provider_logins = Table(
@@ -232,6 +260,7 @@ identity_providers = Table(
     _required("groups_claim", String(128), server_default="groups"),
     _required("redirect_uris", Text),
     _required("disabled", Boolean, server_default=sa.false()),
+    _required("unconfirmed", Boolean, server_default=sa.false()),
 )
 
 webhooks = Table(
@@ -244,6 +273,7 @@ webhooks = Table(
     _required("delivered_sequence", BigInteger, server_default="0"),
     _required("reconciled_at", BigInteger, server_default="0"),
     _required("problem", Text, server_default=""),
+    _required("owner", Identifier, server_default=""),
 )
 
 refused_bindings = Table(

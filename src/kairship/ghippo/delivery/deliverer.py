@@ -2,13 +2,15 @@
 
 There is one task per webhook, so that a slow receiver does not hold up others. Two replicas may deliver at the same
 time, because deliveries are idempotent. A binding that a receiver can never store is set aside (`rejections`), and
-deliveries continue. Redirects are not followed: they would send signed bindings elsewhere.
+deliveries continue. Redirects are not followed: they would send signed bindings elsewhere. Receivers are held to the
+operator's rule of addresses, except the one that the operator has entered. Only the log says why a delivery failed.
 """
 
 import asyncio
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import sqlalchemy as sa
@@ -28,21 +30,35 @@ from kairship.ghippo.database import Database
 from kairship.ghippo.delivery import rejections, webhooks
 from kairship.ghippo.errors import GhippoError, NotFound
 from kairship.ghippo.identifiers import Now, now
+from kairship.ghippo.outgoing import outgoing_session, reason_of
 from kairship.ghippo.sealing import Sealer
+from kairship.kube import AddressRule
 from kairship.process.change_notifier import wait_at_most
 from kairship.reconcile import Backoff, Clock, SystemClock
 
-TIMEOUT = aiohttp.ClientTimeout(total=10.0, connect=5.0)
 POLL_INTERVAL = 1.0
 """Finds changes of other replicas; changes of this one are noticed at once."""
 SNAPSHOT_EVERY = 600
 _MAX_ANSWER = 256 * 1024
+_PROBLEM = (
+    "the receiver did not acknowledge the delivery, which is repeated; the operator finds the reason in the log of "
+    "global management, under the name of the webhook"
+)
 
 log = structlog.get_logger(__name__)
 
 
 class NotDeliveredError(Exception):
-    """The receiver did not acknowledge a delivery. The message is for operators."""
+    """The receiver did not acknowledge a delivery. The message is for the log of the operator."""
+
+
+class _Sessions(NamedTuple):
+    others: aiohttp.ClientSession
+    own: aiohttp.ClientSession
+    own_url: str | None
+
+    def for_url(self, url: str) -> aiohttp.ClientSession:
+        return self.own if url == self.own_url else self.others
 
 
 class Deliverer:
@@ -52,16 +68,22 @@ class Deliverer:
         sealer: Sealer,
         audit: AuditLog,
         *,
+        addresses: AddressRule,
+        own_url: str | None = None,
         metrics: CollectorRegistry | None = None,
         authority: Path | None = None,
         wall: Now = now,
         clock: Clock | None = None,
         backoff: Backoff | None = None,
     ) -> None:
-        """`authority` is a CA that receivers' certificates may be from, besides those of the system."""
+        """`addresses` are those that receivers may have. `own_url` is that of the plane itself, which the operator has
+        entered and which may have any. `authority` is a CA that receivers' certificates may be from,
+        besides those of the system."""
         self._database = database
         self._sealer = sealer
         self._audit = audit
+        self._addresses = addresses
+        self._own_url = own_url
         self._refused = Gauge(
             "kairship_ghippo_bindings_refused",
             "Bindings that a receiver can never store as they are",
@@ -76,11 +98,13 @@ class Deliverer:
     async def run(self) -> None:
         """Runs until it is cancelled, with a task for each enabled webhook."""
         tasks: dict[str, asyncio.Task[None]] = {}
-        connector = aiohttp.TCPConnector(ssl=await asyncio.to_thread(_ssl_context, self._authority))
+        context = await asyncio.to_thread(_ssl_context, self._authority)
         async with (
-            aiohttp.ClientSession(timeout=TIMEOUT, connector=connector) as session,
+            outgoing_session(self._addresses, context=context) as session,
+            outgoing_session(None, context=context) as own_session,
             asyncio.TaskGroup() as group,
         ):
+            sessions = _Sessions(session, own_session, self._own_url)
             while True:
                 try:
                     names = {row.name for row in await self._database.read(webhooks.find) if not row.disabled}
@@ -91,43 +115,45 @@ class Deliverer:
                     tasks.pop(name).cancel()
                 for name in names:
                     if name not in tasks or tasks[name].done():
-                        tasks[name] = group.create_task(self._deliver_to(session, name))
+                        tasks[name] = group.create_task(self._deliver_to(sessions, name))
                 await self._clock.sleep(POLL_INTERVAL)
 
-    async def _deliver_to(self, session: aiohttp.ClientSession, name: str) -> None:
+    async def _deliver_to(self, sessions: _Sessions, name: str) -> None:
         failures = 0
+        logged = ""
         while True:
             change = self._database.changes.next_change()
             try:
-                await self._deliver_all(session, name)
+                await self._deliver_all(sessions, name)
             except NotFound:
                 return
             except (NotDeliveredError, GhippoError) as error:
                 failures += 1
-                if failures == 1:
-                    log.warning("a webhook does not acknowledge its deliveries", webhook=name, error=str(error))
-                await self._record_problem(name, str(error))
+                if str(error) != logged:
+                    logged = str(error)
+                    log.warning("a webhook does not acknowledge its deliveries", webhook=name, error=logged)
+                await self._record_problem(name, _PROBLEM if isinstance(error, NotDeliveredError) else str(error))
                 await self._clock.sleep(self._backoff.pause(failures))
                 continue
-            failures = 0
+            failures, logged = 0, ""
             await wait_at_most(change, POLL_INTERVAL)
 
-    async def _deliver_all(self, session: aiohttp.ClientSession, name: str) -> None:
+    async def _deliver_all(self, sessions: _Sessions, name: str) -> None:
         webhook = await self._database.read(lambda connection: webhooks.get(connection, name))
         secret = self._sealer.open(webhook.sealed_secret)
         while changes := await self._database.read(lambda connection: webhooks.next_changes(connection, name)):
-            acknowledged = await self._post(session, webhook.url, secret, changes)
+            acknowledged = await self._post(sessions, webhook.url, secret, changes)
             await self._record_outcome(name, changes, acknowledged, upto=changes.bindings[-1].spec.sequence)
         if self._wall() - webhook.reconciled_at >= SNAPSHOT_EVERY:
-            await self._deliver_snapshot(session, name, webhook.url, secret)
+            await self._deliver_snapshot(sessions, name, webhook.url, secret)
 
-    async def _deliver_snapshot(self, session: aiohttp.ClientSession, name: str, url: str, secret: str) -> None:
+    async def _deliver_snapshot(self, sessions: _Sessions, name: str, url: str, secret: str) -> None:
         after: str | None = ""
         while after is not None:
             page = await self._database.read(
-                lambda connection, after=after: webhooks.snapshot_page(connection, after=after)  # type: ignore[misc]
+                lambda connection, after=after: webhooks.snapshot_page(connection, name, after=after)  # type: ignore[misc]
             )
-            await self._record_outcome(name, page, await self._post(session, url, secret, page))
+            await self._record_outcome(name, page, await self._post(sessions, url, secret, page))
             after = page.upto
         at = self._wall()
         await self._database.write(lambda connection: webhooks.record_reconciled(connection, name, at=at))
@@ -155,15 +181,14 @@ class Deliverer:
                 why=each.reason,
             )
 
-    async def _post(self, session: aiohttp.ClientSession, url: str, secret: str, delivery: Delivery) -> Acknowledgement:
+    async def _post(self, sessions: _Sessions, url: str, secret: str, delivery: Delivery) -> Acknowledgement:
         body = encode(delivery)
         headers = {"Content-Type": "application/json", **signed_headers(secret, body, at=self._wall())}
         try:
-            async with session.post(url, data=body, headers=headers, allow_redirects=False) as reply:
+            async with sessions.for_url(url).post(url, data=body, headers=headers, allow_redirects=False) as reply:
                 status, answer = reply.status, await reply.content.read(_MAX_ANSWER)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # The text of the error may contain the URL with secrets in its query.
-            raise NotDeliveredError(f"the receiver cannot be reached: {type(error).__name__}") from error
+            raise NotDeliveredError(f"the receiver cannot be reached: {reason_of(error)}") from error
         if not 200 <= status < 300:
             raise NotDeliveredError(f"the receiver answered {status}")
         return read_acknowledgement(answer)

@@ -16,7 +16,6 @@ from kairship.reconcile import Clock, SystemClock, jittered
 from kairship.resources import NAMESPACE
 from kairship.resources.binding_webhook import CURRENT, SECRET
 
-NAME = "kairship"
 REFRESH_EVERY = 60.0
 RETRY_DELAY = 1.0
 _TIMEOUT = 5.0
@@ -47,8 +46,8 @@ class PlaneWebhook:
             try:
                 secret = await self._secret()
                 await self._database.write(
-                    lambda connection, secret=secret: webhooks.ensure(  # type: ignore[misc]
-                        connection, self._sealer, name=NAME, url=self._url, secret=secret
+                    lambda connection, secret=secret: webhooks.ensure_plane(  # type: ignore[misc]
+                        connection, self._sealer, url=self._url, secret=secret
                     )
                 )
             except (KubeError, GhippoError, msgspec.ValidationError, KeyError) as error:

@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 
 from kairship.access import permissions
-from kairship.ghippo.database.schema import access_tokens, users
+from kairship.ghippo.database.schema import access_tokens, is_active_user, users
 from kairship.ghippo.errors import FailedPrecondition, InvalidArgument, NotFound
 from kairship.ghippo.identifiers import hashed, new_id, new_secret
 from kairship.ghippo.identity import directory
@@ -135,7 +135,7 @@ def find(connection: sa.Connection, hash_: bytes, *, at: int) -> sa.Row[Any] | N
     return connection.execute(
         sa.select(access_tokens)
         .join(users, users.c.id == access_tokens.c.user_id)
-        .where(access_tokens.c.hash == hash_, access_tokens.c.expires_at > at, users.c.disabled.is_(False))
+        .where(access_tokens.c.hash == hash_, access_tokens.c.expires_at > at, is_active_user)
     ).first()
 
 

@@ -12,7 +12,15 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import sqlalchemy as sa
 
-from kairship.ghippo.database.schema import access_tokens, counters, group_members, identity_changes, sessions, users
+from kairship.ghippo.database.schema import (
+    access_tokens,
+    counters,
+    group_members,
+    identity_changes,
+    is_active_user,
+    sessions,
+    users,
+)
 
 Kind: TypeAlias = Literal["user", "token", "session", "keys"]
 
@@ -25,7 +33,7 @@ ENDED_SESSIONS_KEPT = 900
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """A user who is not disabled. A disabled or deleted user is `Gone`."""
+    """A user who is not disabled. A disabled, suspended or deleted user is `Gone`."""
 
     id: str
     name: str
@@ -145,7 +153,7 @@ def _unique(identifiers: list[str]) -> list[str]:
 
 
 def _users(connection: sa.Connection, identifiers: Sequence[str]) -> Iterator[Event]:
-    query = sa.select(users.c.id, users.c.name).where(users.c.id.in_(identifiers), users.c.disabled.is_(False))
+    query = sa.select(users.c.id, users.c.name).where(users.c.id.in_(identifiers), is_active_user)
     names = {row.id: row.name for row in connection.execute(query)}
     groups: dict[str, list[str]] = {}
     membership = sa.select(group_members).where(group_members.c.user_id.in_(identifiers))

@@ -1,6 +1,12 @@
-"""The OpenID Connect providers whose users can sign in here. Functions of a connection."""
+"""The OpenID Connect providers whose users can sign in here. Functions of a connection.
+
+The settings of a provider decide who a user is who signs in with it. After they change, another person could sign in as
+any of its users, and in any of its groups. So nobody can until a caller who holds everything that they hold confirms
+that they are the same. The users and groups of a deleted provider never become those of a later one.
+"""
 
 import re
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,10 +14,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.ghippo.database.schema import identity_providers, provider_logins
-from kairship.ghippo.errors import AlreadyExists, InvalidArgument, NotFound
+from kairship.ghippo.database.schema import groups, identity_providers, provider_logins, users
+from kairship.ghippo.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from kairship.ghippo.identity import directory
 from kairship.ghippo.sealing import Sealer
+from kairship.ghippo.tenancy import bindings, escalation
 from kairship.ghippo.urls import check_url
+from kairship.rpc.calls import Caller
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _DEFAULT_GROUPS_CLAIM = "groups"
@@ -76,20 +85,70 @@ def find(connection: sa.Connection, *, usable: bool = False) -> Sequence[sa.Row[
     return connection.execute(query.where(identity_providers.c.disabled.is_(False)) if usable else query).all()
 
 
-def update(connection: sa.Connection, sealer: Sealer, settings: Settings, secret: str) -> None:
-    """Without a secret the old one stays, unless the issuer changes: it must not be sent to another provider."""
+def update(
+    connection: sa.Connection,
+    sealer: Sealer,
+    settings: Settings,
+    secret: str,
+    *,
+    actor: Caller,
+    keep_users: bool = False,
+    at: int,
+) -> None:
+    """Changes a provider; with `keep_users` the actor confirms that its users are the same.
+
+    Without a secret the old one stays, unless the issuer changes: it must not be sent to another provider.
+    """
     settings.check()
     known = get(connection, settings.name)
     if not secret and known.sealed_secret is not None and known.issuer != settings.issuer:
         raise InvalidArgument("another issuer needs its own client secret; give it as well", field="client_secret")
     values = _columns(settings) | ({"sealed_secret": sealer.seal(secret)} if secret else {})
-    connection.execute(sa.update(identity_providers).where(identity_providers.c.name == settings.name).values(values))
+    unconfirmed = known.unconfirmed or (_decides_otherwise(known, settings) and _has_users(connection, settings.name))
+    if unconfirmed and keep_users:
+        escalation.check_may_become_provider(connection, actor, settings.name)
+        connection.execute(sa.update(users).where(users.c.provider == settings.name).values(issuer=settings.issuer))
+        unconfirmed = False
+    if unconfirmed != known.unconfirmed:
+        _suspend_users(connection, settings.name, suspended=unconfirmed, at=at)
+    changed = sa.update(identity_providers).where(identity_providers.c.name == settings.name)
+    connection.execute(changed.values(**values, unconfirmed=unconfirmed))
 
 
 def delete(connection: sa.Connection, name: str) -> None:
     get(connection, name)
     connection.execute(sa.delete(provider_logins).where(provider_logins.c.provider == name))
     connection.execute(sa.delete(identity_providers).where(identity_providers.c.name == name))
+    # No provider can have a name with a colon.
+    retired = f"{name[:40]}:deleted-{secrets.token_hex(4)}"
+    for table in (users, groups):
+        connection.execute(sa.update(table).where(table.c.provider == name).values(provider=retired))
+
+
+def _decides_otherwise(known: sa.Row[Any], settings: Settings) -> bool:
+    """Whether the settings let other people in than the known ones: other tokens, other groups, other places."""
+    columns = _columns(settings)
+    if any(getattr(known, each) != columns[each] for each in ("issuer", "client_id", "groups_claim")):
+        return True
+    return not set(settings.redirect_uris) <= set(known.redirect_uris.split("\n"))
+
+
+def _has_users(connection: sa.Connection, name: str) -> bool:
+    found = [sa.select(table.c.id).where(table.c.provider == name).limit(1) for table in (users, groups)]
+    return any(connection.execute(query).first() is not None for query in found)
+
+
+def _suspend_users(connection: sa.Connection, name: str, *, suspended: bool, at: int) -> None:
+    had_admin = bindings.has_admin(connection)
+    of_provider = users.c.provider == name
+    connection.execute(sa.update(users).where(of_provider).values(suspended=suspended))
+    if had_admin and not bindings.has_admin(connection):
+        raise FailedPrecondition(
+            "this would leave no Platform Admin who can sign in; confirm that the users are the same (keep_users), or"
+            " give a user of another kind this role first"
+        )
+    identifiers = connection.execute(sa.select(users.c.id).where(of_provider)).scalars().all()
+    directory.record_changes(connection, "user", identifiers, at=at)
 
 
 def _columns(settings: Settings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lockout: slows down password guessing, per account (existing or not) and per client address.
+"""Lockout: slows down guessing of passwords, per account (existing or not) and per client network, and of user codes.
 
 An attempt counts as failed until it has succeeded, so that many concurrent attempts do not slip through together.
 """
@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from kairship.ghippo.database.schema import login_failures
 from kairship.ghippo.errors import ResourceExhausted
+from kairship.process.client_network import client_network
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -21,12 +22,26 @@ class Limit(msgspec.Struct, frozen=True):
 
 ACCOUNT = Limit(5, 30, 900)
 ADDRESS = Limit(30, 30, 900)
+CODES = Limit(5, 30, 900)
+"""User codes of devices that one user tries."""
 _FORGOTTEN_AFTER = 3600
 
 
 def begin_attempt(connection: sa.Connection, *, name: str, address: str, at: int) -> None:
     """Counts a failure, which `record_success` takes back. Raises `ResourceExhausted` while either is locked."""
-    keys = {_account(name): ACCOUNT, _address(address): ADDRESS}
+    _begin(connection, {_account(name): ACCOUNT, _address(address): ADDRESS}, at=at)
+
+
+def begin_code_attempt(connection: sa.Connection, *, user: str, at: int) -> None:
+    """Counts a wrong user code, which `record_code_success` takes back."""
+    _begin(connection, {_codes(user): CODES}, at=at)
+
+
+def record_code_success(connection: sa.Connection, *, user: str) -> None:
+    connection.execute(sa.delete(login_failures).where(login_failures.c.key == _codes(user)))
+
+
+def _begin(connection: sa.Connection, keys: dict[str, Limit], *, at: int) -> None:
     connection.execute(sa.delete(login_failures).where(login_failures.c.last_at < at - _FORGOTTEN_AFTER))
     found = connection.execute(sa.select(login_failures).where(login_failures.c.key.in_(keys)))
     known = {row.key: row for row in found}
@@ -60,4 +75,8 @@ def _account(name: str) -> str:
 
 
 def _address(address: str) -> str:
-    return f"address:{address[:64]}"
+    return f"address:{client_network(address)[:64]}"
+
+
+def _codes(user: str) -> str:
+    return f"codes:{user}"

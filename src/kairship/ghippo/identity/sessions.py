@@ -1,7 +1,8 @@
 """Sessions of browsers and the command line: a session token for five minutes, and a refresh token for one use.
 
-A refresh token that is used a second time has been stolen, so the session ends. For a few seconds after its use it is
-still accepted: two tabs of a browser may refresh at the same moment. Functions of a connection.
+All refresh tokens of a session are a family: they begin with the same secret, by which the session is found. One that
+is used a second time has been stolen, however many others came after it, so the session ends. For a few seconds after
+its use it is still accepted: two tabs of a browser may refresh at the same moment. Functions of a connection.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from kairship.ghippo.database.schema import sessions, users
+from kairship.ghippo.database.schema import is_active_user, sessions, users
 from kairship.ghippo.errors import NotFound
 from kairship.ghippo.identifiers import hashed, new_id, new_secret
 from kairship.ghippo.identity import directory
@@ -21,6 +22,7 @@ ABSOLUTE = 7 * 86400
 """Seconds after which a session expires in any case."""
 GRACE = 10
 """Seconds for which a used refresh token is still accepted."""
+_SEPARATOR = "."
 MAX_SESSIONS = 50
 """Sessions of one user; a further one replaces the oldest."""
 
@@ -45,11 +47,13 @@ def begin(
     oldest = sa.select(sessions.c.id).where(sessions.c.user_id == user).order_by(sessions.c.last_used_at.desc())
     for identifier in connection.execute(oldest.offset(MAX_SESSIONS - 1)).scalars().all():
         end(connection, user, identifier, at=at)
-    identifier, secret = new_id("s"), new_secret("ksr_")
+    identifier, family = new_id("s"), new_secret("ksr_")
+    secret = _next_of(family)
     connection.execute(
         sa.insert(sessions).values(
             id=identifier,
             user_id=user,
+            family_hash=hashed(family),
             refresh_hash=hashed(secret),
             rotated_at=at,
             address=address[:64],
@@ -65,25 +69,43 @@ def begin(
 
 def refresh(connection: sa.Connection, secret: str, *, at: int) -> OpenedSession | None:
     """Rotates the refresh token. None if the session has ended, perhaps by this very call."""
-    hash_ = hashed(secret)
+    hash_, family = hashed(secret), secret.partition(_SEPARATOR)[0]
     row = connection.execute(
-        sa.select(sessions, users.c.disabled)
+        sa.select(sessions, is_active_user.label("active"))
+        .select_from(sessions)
         .join(users, users.c.id == sessions.c.user_id)
-        .where(sa.or_(sessions.c.refresh_hash == hash_, sessions.c.previous_hash == hash_))
+        .where(
+            # The last is for sessions that began before tokens had families.
+            sa.or_(
+                sessions.c.family_hash == hashed(family),
+                sa.and_(
+                    sessions.c.family_hash.is_(None),
+                    sa.or_(sessions.c.refresh_hash == hash_, sessions.c.previous_hash == hash_),
+                ),
+            )
+        )
     ).first()
     if row is None:
         return None
-    reused = bytes(row.refresh_hash) != hash_ and at - row.rotated_at > GRACE
+    previous = row.previous_hash is not None and bytes(row.previous_hash) == hash_
+    reused = bytes(row.refresh_hash) != hash_ and not (previous and at - row.rotated_at <= GRACE)
     expired = row.expires_at <= at or row.last_used_at + IDLE <= at
-    if reused or expired or row.disabled:
+    if reused or expired or not row.active:
         connection.execute(sa.delete(sessions).where(sessions.c.id == row.id))
         directory.record_changes(connection, "session", [row.id], at=at)
         return None
-    fresh = new_secret("ksr_")
+    family = family if row.family_hash is not None else new_secret("ksr_")
+    fresh = _next_of(family)
     connection.execute(
         sa.update(sessions)
         .where(sessions.c.id == row.id)
-        .values(refresh_hash=hashed(fresh), previous_hash=hash_, rotated_at=at, last_used_at=at)
+        .values(
+            family_hash=hashed(family),
+            refresh_hash=hashed(fresh),
+            previous_hash=hash_,
+            rotated_at=at,
+            last_used_at=at,
+        )
     )
     return OpenedSession(row.id, row.user_id, fresh)
 
@@ -110,6 +132,10 @@ def end_expired(connection: sa.Connection, *, at: int) -> None:
     expired = connection.execute(sa.select(sessions.c.id).where(_expired(at))).scalars().all()
     connection.execute(sa.delete(sessions).where(_expired(at)))
     directory.record_changes(connection, "session", expired, at=at)
+
+
+def _next_of(family: str) -> str:
+    return f"{family}{_SEPARATOR}{new_secret()}"
 
 
 def _expired(at: int) -> sa.ColumnElement[bool]:

@@ -102,7 +102,7 @@ class SignIn:
 
     def as_user(self, connection: sa.Connection, user: sa.Row[Any], origin: Origin, *, id_token: str) -> SignedIn:
         """Signs in a user whom an identity provider has authenticated with this ID token. In a write transaction."""
-        if user.disabled:
+        if user.disabled or user.suspended:
             raise Unauthenticated("this user is disabled; ask an administrator")
         return self._begin(connection, user.id, user.name, origin, sealed_id_token=self._sealer.seal(id_token))
 
@@ -127,8 +127,11 @@ class SignIn:
 
         await self._database.write(work)
 
-    async def set_password(self, user: str, password: str) -> None:
-        """Sets a password for an administrator: the user must change it at the next sign-in, and all sessions end."""
+    async def set_password(self, user: str, password: str, *, keep_tokens: bool = False) -> None:
+        """Sets a password for an administrator: the user must change it at the next sign-in, and all sessions end.
+
+        So do the access tokens, unless they are to be kept: whoever knew the old password may have made them.
+        """
         found = await self._database.read(lambda connection: users.get(connection, user))
         check_policy(password, name=found.name)
         fresh = await self._passwords.hash(password)
@@ -136,6 +139,8 @@ class SignIn:
         def work(connection: sa.Connection) -> None:
             users.set_password(connection, user, fresh, must_change=True)
             users.end_sessions(connection, user, at=self._now())
+            if not keep_tokens:
+                users.end_tokens(connection, user, at=self._now())
 
         await self._database.write(work)
 

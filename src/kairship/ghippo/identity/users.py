@@ -43,6 +43,7 @@ def create(
     password_hash: str | None = None,
     provider: str = "",
     external_subject: str | None = None,
+    issuer: str = "",
     identifier: str | None = None,
 ) -> str:
     """Creates a user and returns the identifier, a new one unless it is given.
@@ -62,6 +63,7 @@ def create(
                     must_change_password=password_hash is not None,
                     provider=provider,
                     external_subject=external_subject,
+                    issuer=issuer,
                     created_at=at,
                 )
             )
@@ -103,7 +105,7 @@ def update(
     if disabled and not user.disabled:
         _check_not_last_admin(connection, identifier)
         end_sessions(connection, identifier, at=at)
-        _end_tokens(connection, identifier, at=at)
+        end_tokens(connection, identifier, at=at)
     if disabled != user.disabled:
         directory.record_changes(connection, "user", [identifier], at=at)
     connection.execute(
@@ -151,7 +153,7 @@ def delete(connection: sa.Connection, identifier: str, *, at: int) -> None:
     _check_not_last_admin(connection, identifier)
     bindings.remove_of_subject(connection, "User", identifier, at=at)
     end_sessions(connection, identifier, at=at)
-    _end_tokens(connection, identifier, at=at)
+    end_tokens(connection, identifier, at=at)
     groups = groups_of(connection, [identifier])[identifier]
     connection.execute(sa.delete(users).where(users.c.id == identifier))
     directory.record_changes(connection, "user", [identifier], at=at)
@@ -159,7 +161,8 @@ def delete(connection: sa.Connection, identifier: str, *, at: int) -> None:
         effective.refresh_group(connection, group, at=at)
 
 
-def _end_tokens(connection: sa.Connection, identifier: str, *, at: int) -> None:
+def end_tokens(connection: sa.Connection, identifier: str, *, at: int) -> None:
+    """Revokes all access tokens of a user."""
     of_user = access_tokens.c.user_id == identifier
     ended = connection.execute(sa.select(access_tokens.c.id).where(of_user)).scalars().all()
     connection.execute(sa.delete(access_tokens).where(of_user))

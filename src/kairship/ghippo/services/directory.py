@@ -1,10 +1,14 @@
 """The internal service Directory: streams identities to entrances, which authenticate callers from memory.
 
-A follower costs one small query every half second, and one after every write of this replica. Writes of other replicas
-are seen within that half second.
+It also tells the sequence of every binding. Bindings themselves are delivered by webhooks; an entrance learns here that
+a delivery is missing.
+
+A follower costs two small queries every half second, and two after every write of this replica. Writes of other
+replicas are seen within that half second.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -17,6 +21,7 @@ from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.identity import access_tokens, directory
 from kairship.ghippo.identity.directory import Event, Gone, Identity, KeysChanged, Position, Token
 from kairship.ghippo.identity.sign_in import SignIn
+from kairship.ghippo.tenancy import effective
 from kairship.process.change_notifier import wait_at_most
 from kairship.reconcile import Clock, SystemClock
 from kairship.rpc.calls import Call
@@ -25,6 +30,8 @@ POLL_INTERVAL = 0.5
 KEEPALIVE_EVERY = 2.0
 """Followers take a longer silence for a broken connection."""
 _MAX_USES = 1000
+_MAX_BINDINGS = 500
+"""Bindings in one reply."""
 
 
 class Directory:
@@ -41,7 +48,7 @@ class Directory:
         self._database.changes.notify()
 
     async def follow(self, request: pb.FollowRequest, call: Call) -> AsyncIterator[pb.FollowResponse]:
-        revision, sent_at = request.revision, self._clock.now()
+        revision, sequence, sent_at = request.revision, request.bindings_sequence, self._clock.now()
         # Taken before each query: a write during the query must wake this loop again.
         change = self._database.changes.next_change()
         page = await self._changes(revision) if revision else None
@@ -58,7 +65,16 @@ class Directory:
                 revision = page.revision
                 yield _reply(page.events, keys=keys, complete=True, revision=revision)
                 keys, sent_at = "", self._clock.now()
-            if page is None or not page.events:
+            states = await self._binding_states(sequence)
+            if states:
+                sequence = states[-1].sequence
+                yield pb.FollowResponse(
+                    complete=True,
+                    revision=revision,
+                    bindings=[pb.BindingState(name=state.name, sequence=state.sequence) for state in states],
+                    bindings_sequence=sequence,
+                )
+            if (page is None or not page.events) and len(states) < _MAX_BINDINGS:
                 await wait_at_most(change, POLL_INTERVAL)
             change = self._database.changes.next_change()
             page = await self._changes(revision)
@@ -99,6 +115,11 @@ class Directory:
 
     async def _changes(self, after: int) -> directory.Page | None:
         return await self._database.read(lambda connection: directory.changes(connection, after=after, at=self._now()))
+
+    async def _binding_states(self, after: int) -> Sequence[sa.Row[Any]]:
+        return await self._database.read(
+            lambda connection: effective.states_after(connection, after, limit=_MAX_BINDINGS)
+        )
 
     async def _snapshot(self, keys: str) -> AsyncIterator[pb.FollowResponse]:
         revision = await self._database.read(directory.revision)

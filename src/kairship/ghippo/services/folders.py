@@ -24,7 +24,7 @@ from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
 from kairship.ghippo.services.calls import number, optional_number
 from kairship.ghippo.services.tenant_members import add_member, members_of, remove_member
-from kairship.ghippo.tenancy import bindings, folders
+from kairship.ghippo.tenancy import bindings, escalation, folders
 from kairship.rpc.calls import Call
 
 
@@ -71,7 +71,8 @@ class Folders:
         parent = optional_number(request.parent, "parent")
 
         def work(connection: sa.Connection) -> Folder:
-            folders.update(connection, _id(request), name=request.name, parent=parent, at=self._now())
+            with escalation.giving_no_more(connection, call.caller):
+                folders.update(connection, _id(request), name=request.name, parent=parent, at=self._now())
             return _message(folders.get(connection, _id(request)))
 
         return await self._database.write(work)

@@ -16,6 +16,7 @@ from kairship.gen.kairship.ghippo.v1alpha1.identity_provider_pb import (
 )
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import InvalidArgument
+from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.identity import identity_providers
 from kairship.ghippo.sealing import Sealer
 from kairship.rpc.calls import Call
@@ -30,6 +31,7 @@ def _message(row: sa.Row[Any]) -> IdentityProvider:
         groups_claim=row.groups_claim,
         redirect_uris=row.redirect_uris.split("\n"),
         disabled=row.disabled,
+        unconfirmed=row.unconfirmed,
     )
 
 
@@ -48,9 +50,10 @@ def _settings(message: IdentityProvider | None) -> identity_providers.Settings:
 
 
 class IdentityProviders:
-    def __init__(self, database: Database, sealer: Sealer) -> None:
+    def __init__(self, database: Database, sealer: Sealer, *, clock: Now = now) -> None:
         self._database = database
         self._sealer = sealer
+        self._now = clock
 
     async def list_identity_providers(
         self, request: ListIdentityProvidersRequest, call: Call
@@ -76,7 +79,15 @@ class IdentityProviders:
             raise InvalidArgument("the name of an identity provider cannot be changed", field="provider.name")
 
         def work(connection: sa.Connection) -> IdentityProvider:
-            identity_providers.update(connection, self._sealer, settings, request.client_secret)
+            identity_providers.update(
+                connection,
+                self._sealer,
+                settings,
+                request.client_secret,
+                actor=call.caller,
+                keep_users=request.keep_users,
+                at=self._now(),
+            )
             return _message(identity_providers.get(connection, settings.name))
 
         return await self._database.write(work)

@@ -1,6 +1,10 @@
 """The service Sessions: signing in and out."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import sqlalchemy as sa
+import structlog
 from protobuf.wkt import Empty
 
 from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
@@ -23,12 +27,28 @@ from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
 from kairship.ghippo.database import Database
 from kairship.ghippo.errors import FailedPrecondition, NotFound, PermissionDenied, Unavailable
 from kairship.ghippo.identifiers import Now, now
-from kairship.ghippo.identity import device_login, identity_providers, sessions, users
-from kairship.ghippo.identity.oidc import ProviderLogin
+from kairship.ghippo.identity import device_login, identity_providers, lockout, sessions, users
+from kairship.ghippo.identity.oidc import ProviderLogin, ProviderUnreachable
 from kairship.ghippo.identity.sign_in import SignedIn, SignIn
 from kairship.ghippo.services.calls import origin_of, require_session
 from kairship.ghippo.services.users import read_user
 from kairship.rpc.calls import Call
+
+log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def _reasons_logged(call: Call) -> Iterator[None]:
+    """Logs why an identity provider could not be used. Whoever signs in has no credential yet, and learns nothing of
+    what is at the provider's address."""
+    try:
+        yield
+    except ProviderUnreachable as failure:
+        log.warning("an identity provider could not be reached", request_id=call.request_id, reason=failure.reason)
+        raise Unavailable(
+            "the identity provider could not be reached; the operator finds the reason in the log under request id "
+            f"{call.request_id}"
+        ) from failure
 
 
 class Sessions:
@@ -48,13 +68,15 @@ class Sessions:
         )
 
     async def begin_provider_login(self, request: BeginProviderLoginRequest, call: Call) -> BeginProviderLoginResponse:
-        authorization = await self._providers.begin(request.provider, request.redirect_uri)
+        with _reasons_logged(call):
+            authorization = await self._providers.begin(request.provider, request.redirect_uri)
         return BeginProviderLoginResponse(authorization_url=authorization.url, state=authorization.state)
 
     async def finish_provider_login(self, request: FinishProviderLoginRequest, call: Call) -> LoginResponse:
-        signed = await self._providers.finish(
-            request.provider, state=request.state, code=request.code, origin=origin_of(call)
-        )
+        with _reasons_logged(call):
+            signed = await self._providers.finish(
+                request.provider, state=request.state, code=request.code, origin=origin_of(call)
+            )
         return await self._reply(signed)
 
     async def refresh_token(self, request: RefreshTokenRequest, call: Call) -> LoginResponse:
@@ -89,8 +111,13 @@ class Sessions:
 
     async def approve_device_login(self, request: ApproveDeviceLoginRequest, call: Call) -> Empty:
         require_session(call)
+        # In a transaction of its own: a wrong code is counted, though approving it fails.
+        await self._database.write(
+            lambda connection: lockout.begin_code_attempt(connection, user=call.caller.id, at=self._now())
+        )
 
         def work(connection: sa.Connection) -> None:
+            lockout.record_code_success(connection, user=call.caller.id)
             device_login.decide(
                 connection, request.user_code, user=call.caller.id, approve=request.approve, at=self._now()
             )

@@ -104,7 +104,7 @@ class Users:
         await self._database.read(
             lambda connection: escalation.check_may_become(connection, call.caller, user=request.id)
         )
-        await self._sign_in.set_password(request.id, request.password)
+        await self._sign_in.set_password(request.id, request.password, keep_tokens=request.keep_access_tokens)
         return Empty()
 
     async def delete_user(self, request: DeleteUserRequest, call: Call) -> Empty:

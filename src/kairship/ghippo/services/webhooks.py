@@ -30,6 +30,7 @@ def _message(row: sa.Row[Any]) -> Webhook:
         delivered_sequence=row.delivered_sequence,
         problem=row.problem,
         refused=row.refused,
+        owner=row.owner,
     )
 
 
@@ -43,7 +44,7 @@ class Webhooks:
 
     async def create_webhook(self, request: CreateWebhookRequest, call: Call) -> CreateWebhookResponse:
         def work(connection: sa.Connection) -> CreateWebhookResponse:
-            secret = webhooks.create(connection, self._sealer, name=request.name, url=request.url)
+            secret = webhooks.create(connection, self._sealer, name=request.name, url=request.url, owner=call.caller)
             return CreateWebhookResponse(webhook=_message(webhooks.get(connection, request.name)), secret=secret)
 
         return await self._database.write(work)
@@ -53,7 +54,7 @@ class Webhooks:
 
     async def update_webhook(self, request: UpdateWebhookRequest, call: Call) -> Webhook:
         def work(connection: sa.Connection) -> Webhook:
-            webhooks.update(connection, request.name, url=request.url, disabled=request.disabled)
+            webhooks.update(connection, request.name, url=request.url, disabled=request.disabled, owner=call.caller)
             return _message(webhooks.get(connection, request.name))
 
         return await self._database.write(work)

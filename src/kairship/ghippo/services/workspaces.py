@@ -26,11 +26,12 @@ from kairship.gen.kairship.ghippo.v1alpha1.workspace_pb import (
     WorkspaceResource,
 )
 from kairship.ghippo.database import Database
+from kairship.ghippo.errors import InvalidArgument
 from kairship.ghippo.identifiers import Now, now
 from kairship.ghippo.listing import Page, pagination
 from kairship.ghippo.services.calls import number, optional_number
 from kairship.ghippo.services.tenant_members import add_member, members_of, remove_member
-from kairship.ghippo.tenancy import bindings, effective, workspaces
+from kairship.ghippo.tenancy import bindings, effective, escalation, workspaces
 from kairship.rpc.calls import Call
 
 
@@ -90,7 +91,8 @@ class Workspaces:
         folder = optional_number(request.folder, "folder")
 
         def work(connection: sa.Connection) -> Workspace:
-            workspaces.move(connection, _id(request), folder=folder, at=self._now())
+            with escalation.giving_no_more(connection, call.caller):
+                workspaces.move(connection, _id(request), folder=folder, at=self._now())
             return _message(workspaces.get(connection, _id(request)))
 
         return await self._database.write(work)
@@ -126,19 +128,31 @@ class Workspaces:
     ) -> ListWorkspaceResourcesResponse:
         def work(connection: sa.Connection) -> ListWorkspaceResourcesResponse:
             workspaces.get(connection, _id(request))
-            rows = workspaces.held(connection, _id(request))
+            rows, clusters = (
+                workspaces.held(connection, _id(request)),
+                workspaces.held_clusters(connection, _id(request)),
+            )
             items = [WorkspaceResource(id=row.id, instance=row.instance, namespace=row.namespace) for row in rows]
+            items += [WorkspaceResource(id=row.id, cluster=row.cluster) for row in clusters]
             return ListWorkspaceResourcesResponse(items=items)
 
         return await self._database.read(work)
 
     async def add_workspace_resource(self, request: AddWorkspaceResourceRequest, call: Call) -> WorkspaceResource:
-        made = await self._database.write(
-            lambda connection: workspaces.add(
-                connection, _id(request), instance=request.instance, namespace=request.namespace, at=self._now()
-            )
-        )
-        return WorkspaceResource(id=made, instance=request.instance, namespace=request.namespace)
+        instance, namespace, cluster = request.instance, request.namespace, request.cluster
+        if bool(instance) == bool(cluster):
+            raise InvalidArgument("name either an instance or a cluster", field="cluster" if cluster else "instance")
+        if cluster and namespace:
+            raise InvalidArgument("a workspace holds a cluster as a whole: leave the namespace out", field="namespace")
+
+        def work(connection: sa.Connection) -> str:
+            with escalation.giving_no_more(connection, call.caller):
+                if cluster:
+                    return workspaces.add_cluster(connection, _id(request), cluster=cluster, at=self._now())
+                return workspaces.add(connection, _id(request), instance=instance, namespace=namespace, at=self._now())
+
+        made = await self._database.write(work)
+        return WorkspaceResource(id=made, instance=instance, namespace=namespace, cluster=cluster)
 
     async def remove_workspace_resource(self, request: RemoveWorkspaceResourceRequest, call: Call) -> Empty:
         await self._database.write(

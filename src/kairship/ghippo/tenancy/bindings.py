@@ -16,6 +16,7 @@ from kairship.ghippo.database.schema import (
     folders,
     group_members,
     groups,
+    is_active_user,
     resources,
     roles,
     users,
@@ -161,11 +162,20 @@ def would_lose_admins(
             else:
                 direct = direct.where(users.c.id != without_user)
                 by_group = by_group.where(users.c.id != without_user)
-        active = users.c.disabled.is_(False)
-        query = sa.union_all(direct.where(active), by_group.where(active)).limit(1)
+        query = sa.union_all(direct.where(is_active_user), by_group.where(is_active_user)).limit(1)
         return connection.execute(query).first() is not None
 
     return any_admin(now=True) and not any_admin(now=False)
+
+
+def has_admin(connection: sa.Connection) -> bool:
+    """Whether there is a Platform Admin who can sign in."""
+    groups_of_user = sa.select(group_members.c.group_id).where(group_members.c.user_id == users.c.id)
+    own = sa.and_(bindings.c.subject_kind == "User", bindings.c.subject_id == users.c.id)
+    by_group = sa.and_(bindings.c.subject_kind == "Group", bindings.c.subject_id.in_(groups_of_user))
+    admin = sa.and_(bindings.c.role_id == Role.PLATFORM_ADMIN.id, bindings.c.target_kind == "Platform")
+    query = sa.select(users.c.id).select_from(users).join(bindings, sa.or_(own, by_group)).where(admin, is_active_user)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def _remove(connection: sa.Connection, identifiers: list[str], *, at: int) -> None:

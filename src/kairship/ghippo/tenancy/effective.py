@@ -1,4 +1,4 @@
-"""Effective bindings: bindings on folders and workspaces, resolved to the instances and namespaces that these hold.
+"""Effective bindings: bindings on folders and workspaces, resolved to the instances, namespaces and clusters there.
 
 Each row is one AccessBinding as receivers get it. A change gives a row a new sequence, which never decreases: it
 follows the clock, so it does not even after the database was restored from a backup. A revoked binding stays as a
@@ -18,12 +18,14 @@ from kairship.access import permissions_of
 from kairship.access.catalogue import roles as built_in
 from kairship.ghippo.database.schema import (
     bindings,
+    clusters,
     counters,
     effective_bindings,
     folders,
     group_members,
     resources,
     roles,
+    workspace_clusters,
     workspace_resources,
     workspaces,
 )
@@ -81,14 +83,24 @@ def workspaces_below(connection: sa.Connection, folder: int) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def delete_revoked(connection: sa.Connection, *, before: int) -> None:
-    """Deletes tombstones from before a time. Receivers refuse deliveries of that age by their timestamps."""
-    limit = before * 1000
+def delete_revoked(connection: sa.Connection, *, before: int, delivered: int | None = None) -> None:
+    """Deletes tombstones from before a time. Receivers refuse deliveries of that age by their timestamps.
+
+    Tombstones above `delivered` stay: an entrance that has not got them must go on hearing of them.
+    """
+    limit = before * 1000 if delivered is None else min(before * 1000, delivered + 1)
     connection.execute(
         sa.delete(effective_bindings).where(
             effective_bindings.c.revoked.is_(True), effective_bindings.c.sequence < limit
         )
     )
+
+
+def states_after(connection: sa.Connection, sequence: int, *, limit: int) -> Sequence[sa.Row[Any]]:
+    """The names and sequences of bindings above a sequence, revoked ones included, in the order of their sequences."""
+    query = sa.select(effective_bindings.c.name, effective_bindings.c.sequence)
+    later = query.where(effective_bindings.c.sequence > sequence).order_by(effective_bindings.c.sequence)
+    return connection.execute(later.limit(limit)).all()
 
 
 def _refresh(connection: sa.Connection, identifiers: Sequence[str], *, at: int) -> None:
@@ -175,7 +187,7 @@ def _members(connection: sa.Connection, group: str) -> tuple[str, ...]:
 
 
 def _scopes_of(connection: sa.Connection, identifiers: Sequence[int]) -> Iterator[Scope]:
-    """The workspaces themselves, and the instances and namespaces that they hold."""
+    """The workspaces themselves, and the instances, namespaces and clusters that they hold."""
     for start in range(0, len(identifiers), _BATCH):
         batch = identifiers[start : start + _BATCH]
         for identifier in connection.execute(sa.select(workspaces.c.id).where(workspaces.c.id.in_(batch))).scalars():
@@ -187,6 +199,13 @@ def _scopes_of(connection: sa.Connection, identifiers: Sequence[int]) -> Iterato
         )
         for row in connection.execute(query):
             yield _scope(row.name, row.uid, row.namespace)
+        held = (
+            sa.select(clusters.c.name, clusters.c.uid)
+            .join(workspace_clusters, workspace_clusters.c.cluster_uid == clusters.c.uid)
+            .where(workspace_clusters.c.workspace_id.in_(batch))
+        )
+        for row in connection.execute(held):
+            yield Scope(level=ScopeLevel.CLUSTER, cluster=row.name, cluster_uid=row.uid)
 
 
 def _scope(instance: str, uid: str, namespace: str) -> Scope:
@@ -204,7 +223,8 @@ def _role(connection: sa.Connection, identifier: str) -> tuple[Role, tuple[str, 
 
 def _name(binding: str, scope: Scope) -> str:
     """The name of a binding on a scope never changes, so that a change updates the object instead of replacing it."""
-    key = "/".join((binding, scope.level.value, scope.instance_uid or "", scope.namespace or "", scope.workspace or ""))
+    parts = (binding, scope.level.value, scope.instance_uid or "", scope.namespace or "", scope.workspace or "")
+    key = "/".join((*parts, scope.cluster_uid) if scope.cluster_uid else parts)
     return f"{binding}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
@@ -218,8 +238,8 @@ def spec_of(row: sa.Row[Any]) -> AccessBindingSpec:
     return msgspec.structs.replace(spec, sequence=row.sequence, revoked=row.revoked)
 
 
-def visible_workspaces(connection: sa.Connection, user: str) -> frozenset[int] | None:
-    """The workspaces that a user may see by any role; None for all of them."""
+def of_user(connection: sa.Connection, user: str) -> list[AccessBindingSpec]:
+    """The bindings in effect of a user and the user's groups."""
     groups = sa.select(group_members.c.group_id).where(group_members.c.user_id == user)
     own = sa.or_(
         sa.and_(bindings.c.subject_kind == "User", bindings.c.subject_id == user),
@@ -230,9 +250,29 @@ def visible_workspaces(connection: sa.Connection, user: str) -> frozenset[int] |
         .join(bindings, bindings.c.id == effective_bindings.c.binding_id)
         .where(own, effective_bindings.c.revoked.is_(False))
     )
+    return [spec_of(row) for row in connection.execute(query)]
+
+
+def last_sequence(connection: sa.Connection) -> int:
+    return connection.execute(sa.select(counters.c.value).where(counters.c.name == _SEQUENCE)).scalar() or 0
+
+
+def names_in_effect(connection: sa.Connection) -> frozenset[str]:
+    query = sa.select(effective_bindings.c.name).where(effective_bindings.c.revoked.is_(False))
+    return frozenset(connection.execute(query).scalars())
+
+
+def in_effect_after(connection: sa.Connection, sequence: int) -> Iterator[tuple[str, AccessBindingSpec]]:
+    """The bindings in effect above a sequence, by name."""
+    later = sa.and_(effective_bindings.c.revoked.is_(False), effective_bindings.c.sequence > sequence)
+    for row in connection.execute(sa.select(effective_bindings).where(later)):
+        yield row.name, spec_of(row)
+
+
+def visible_workspaces(connection: sa.Connection, user: str) -> frozenset[int] | None:
+    """The workspaces that a user may see by any role; None for all of them."""
     found: set[int] = set()
-    for row in connection.execute(query):
-        spec = spec_of(row)
+    for spec in of_user(connection, user):
         if _SEE_WORKSPACE in spec.permissions:
             if spec.scope.level is ScopeLevel.PLATFORM:
                 return None

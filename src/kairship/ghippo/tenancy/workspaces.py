@@ -6,7 +6,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kairship.ghippo.database.schema import folders, resources, workspace_resources, workspaces
+from kairship.ghippo.database.schema import (
+    clusters,
+    folders,
+    resources,
+    workspace_clusters,
+    workspace_resources,
+    workspaces,
+)
 from kairship.ghippo.errors import AlreadyExists, FailedPrecondition, NotFound
 from kairship.ghippo.identifiers import new_id
 from kairship.ghippo.listing import Page, select_page
@@ -59,8 +66,8 @@ def move(connection: sa.Connection, identifier: int, *, folder: int | None, at: 
 
 def delete(connection: sa.Connection, identifier: int, *, at: int) -> None:
     workspace = get(connection, identifier)
-    if held(connection, identifier):
-        raise FailedPrecondition("the workspace still holds instances or namespaces; take them out first")
+    if held(connection, identifier) or held_clusters(connection, identifier):
+        raise FailedPrecondition("the workspace still holds instances, namespaces or clusters; take them out first")
     bindings.remove_on_target(connection, "Workspace", str(identifier), at=at)
     connection.execute(sa.delete(workspaces).where(workspaces.c.id == identifier))
     above = effective.ancestors(connection, workspace.folder_id)
@@ -68,7 +75,7 @@ def delete(connection: sa.Connection, identifier: int, *, at: int) -> None:
 
 
 def held(connection: sa.Connection, identifier: int) -> Sequence[sa.Row[Any]]:
-    """The resources that a workspace holds, with the names of their instances."""
+    """The instances and namespaces that a workspace holds, with the names of the instances."""
     query = (
         sa.select(workspace_resources, resources.c.name.label("instance"))
         .join(resources, resources.c.uid == workspace_resources.c.instance_uid)
@@ -78,30 +85,54 @@ def held(connection: sa.Connection, identifier: int) -> Sequence[sa.Row[Any]]:
     return connection.execute(query).all()
 
 
+def held_clusters(connection: sa.Connection, identifier: int) -> Sequence[sa.Row[Any]]:
+    """The clusters that a workspace holds, with their names."""
+    query = (
+        sa.select(workspace_clusters, clusters.c.name.label("cluster"))
+        .join(clusters, clusters.c.uid == workspace_clusters.c.cluster_uid)
+        .where(workspace_clusters.c.workspace_id == identifier)
+        .order_by(clusters.c.name)
+    )
+    return connection.execute(query).all()
+
+
 def add(connection: sa.Connection, identifier: int, *, instance: str, namespace: str, at: int) -> str:
     """Adds an instance or a namespace. They may be in different workspaces, but each of them in only one."""
     get(connection, identifier)
     target = bindings.target_of_instance(connection, instance, namespace)
+    return _add(connection, workspace_resources, identifier, at=at, instance_uid=target.id, namespace=namespace)
+
+
+def add_cluster(connection: sa.Connection, identifier: int, *, cluster: str, at: int) -> str:
+    """Adds a cluster, which is in only one workspace."""
+    get(connection, identifier)
+    uid = connection.execute(sa.select(clusters.c.uid).where(clusters.c.name == cluster)).scalar()
+    if uid is None:
+        raise NotFound(f"there is no registered cluster {cluster}")
+    return _add(connection, workspace_clusters, identifier, at=at, cluster_uid=uid)
+
+
+def remove(connection: sa.Connection, identifier: int, resource: str, *, at: int) -> None:
+    """Removes an instance, a namespace or a cluster, by the identifier of its assignment."""
+    tables = (workspace_resources, workspace_clusters)
+    gone = [
+        connection.execute(sa.delete(table).where(table.c.id == resource, table.c.workspace_id == identifier)).rowcount
+        for table in tables
+    ]
+    if not any(gone):
+        raise NotFound("the workspace does not hold this")
+    effective.refresh_workspaces(connection, [identifier], at=at)
+
+
+def _add(connection: sa.Connection, table: sa.Table, identifier: int, *, at: int, **held: str) -> str:
     made = new_id("r")
-    values = {"id": made, "workspace_id": identifier, "instance_uid": target.id, "namespace": namespace}
     try:
         with connection.begin_nested():
-            connection.execute(sa.insert(workspace_resources).values(values))
+            connection.execute(sa.insert(table).values(id=made, workspace_id=identifier, **held))
     except IntegrityError as error:
         raise AlreadyExists("a workspace holds this already; take it out of that workspace first") from error
     effective.refresh_workspaces(connection, [identifier], at=at)
     return made
-
-
-def remove(connection: sa.Connection, identifier: int, resource: str, *, at: int) -> None:
-    gone = connection.execute(
-        sa.delete(workspace_resources).where(
-            workspace_resources.c.id == resource, workspace_resources.c.workspace_id == identifier
-        )
-    )
-    if not gone.rowcount:
-        raise NotFound("the workspace does not hold this")
-    effective.refresh_workspaces(connection, [identifier], at=at)
 
 
 def _check_folder(connection: sa.Connection, folder: int | None) -> None:

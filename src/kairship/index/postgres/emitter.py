@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from kairship.index.query import (
     RESERVED_FROM,
-    RESERVED_NAMESPACES,
     RESERVED_TO,
     Column,
     Condition,
@@ -20,6 +19,7 @@ from kairship.index.query import (
     visible_partitions,
 )
 from kairship.index.tokens import is_owner, label_key_token, label_token, owner_token
+from kairship.resources import reserved_names
 
 _OWNED = """o.tok && ARRAY(WITH RECURSIVE tree(cluster, token) AS (
   SELECT c, c || '/' || {owner} FROM unnest({clusters}::text[]) c
@@ -45,7 +45,7 @@ def namespace_condition(one: VisiblePartitions, bind: Callable[[Any], str]) -> s
     if one.namespaces is not None:
         condition += f" AND o.ns = ANY({bind(list(one.namespaces))}::text[])"
     if not one.reserved:
-        condition += f" AND NOT o.ns = ANY({bind(list(RESERVED_NAMESPACES))}::text[])"
+        condition += f" AND NOT o.ns = ANY({bind(list(reserved_names()))}::text[])"
         condition += f" AND NOT (o.ns >= {bind(RESERVED_FROM)} AND o.ns < {bind(RESERVED_TO)})"
     return condition
 

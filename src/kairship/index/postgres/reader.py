@@ -10,6 +10,7 @@ from kairship.index.change_feed import FeedChange, FeedPage, FeedPosition
 from kairship.index.postgres.database_errors import ACQUIRE_TIMEOUT, Connection, Pool, typed_errors
 from kairship.index.postgres.emitter import Emitter, PartitionNumber
 from kairship.index.postgres.searching import Searching
+from kairship.index.postgres.sizes import sizes
 from kairship.index.query import Plan
 from kairship.index.search.model import Hit, Search
 from kairship.index.store import NoSuchClusterError, Partition, Row, Size, Snapshot
@@ -66,12 +67,7 @@ class PostgresSnapshot:
 
     async def sizes(self) -> dict[str, Size]:
         with typed_errors():
-            found = await self._connection.fetch(
-                "SELECT k.name, count(o.key), coalesce(sum(octet_length(o.body)), 0)::bigint AS bytes"
-                " FROM part k LEFT JOIN obj o ON o.part = k.id WHERE k.cluster = $1 GROUP BY k.name",
-                self._cluster,
-            )
-        return {name: Size(objects, size) for name, objects, size in found}
+            return await sizes(self._connection, self._cluster)
 
     async def is_deleted(self, kind: str, uid: str) -> bool:
         with typed_errors():

@@ -18,9 +18,10 @@ from kairship.index.postgres.database_errors import ACQUIRE_TIMEOUT, Connection,
 from kairship.index.postgres.emitter import stored_token
 from kairship.index.postgres.execute_many import execute_many
 from kairship.index.postgres.schema import CLOCK
+from kairship.index.postgres.sizes import sizes
 from kairship.index.records import Record
 from kairship.index.selectable_fields import kind_name
-from kairship.index.store import BrokenIndexError, Change, ReplacedError
+from kairship.index.store import BrokenIndexError, Change, ReplacedError, Size
 from kairship.index.tokens import is_searched
 from kairship.kube import Resource
 
@@ -175,6 +176,10 @@ class PostgresWriter:
         async with self._transaction() as connection:
             found = await connection.fetch("SELECT resource FROM part WHERE cluster = $1", self._cluster)
         return [msgspec.json.decode(row["resource"], type=Resource) for row in found]
+
+    async def sizes(self) -> dict[str, Size]:
+        async with self._transaction() as connection:
+            return await sizes(connection, self._cluster)
 
     async def heartbeat(self) -> None:
         async with self._transaction() as connection:

@@ -27,6 +27,8 @@ class WatchRequest(msgspec.Struct, frozen=True):
     namespace: str | None = None
     accept: str = "application/json"
     declared_fields: tuple[str, ...] = ()
+    reserved: bool = True
+    """Whether reserved namespaces are in the initial events. The parameters have to say it of those that follow."""
 
     @property
     def kind(self) -> str:
@@ -69,7 +71,7 @@ class WatchRequest(msgspec.Struct, frozen=True):
         try:
             return plan(
                 Query(
-                    scopes=(VisibleScope(self.cluster),),
+                    scopes=(VisibleScope(self.cluster, reserved=self.reserved),),
                     kinds=frozenset((self.kind,)),
                     namespace=self.namespace,
                     labels=parse_labels(self.parameters.get("labelSelector", "")),

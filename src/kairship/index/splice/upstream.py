@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
-from kairship.kube import KubeError, Stream
+from kairship.kube import LARGEST_EVENT, KubeError, Stream
 
-_LARGEST_LINE = 64 * 1024 * 1024
 _ERROR = b'{"type":"ERROR"'
 
 
@@ -34,30 +33,32 @@ class UpstreamWatch:
     async def lines(self, ended: asyncio.Event) -> AsyncGenerator[bytes]:
         """Whole lines, several at a time, until the watch ends or breaks off, or `ended` is set.
 
-        An incomplete line is dropped: the client watches again from the last line that it got.
+        An incomplete line is dropped, and so is one that is too large: the client watches again from the last line
+        that it got.
         """
-        rest = b""
-        async with _waiting(ended) as end:
-            while True:
-                reading = self._read()
-                await asyncio.wait((reading, end), return_when=asyncio.FIRST_COMPLETED)
-                if ended.is_set():
-                    return
-                try:
-                    chunk = reading.result()
-                except KubeError:
-                    return
-                self._reading = None
-                if not chunk:
-                    return
-                complete, newline, begun = chunk.rpartition(b"\n")
-                if newline:
-                    yield rest + complete + newline
-                    rest = begun
-                else:
-                    rest += begun
-                    if len(rest) > _LARGEST_LINE:
+        rest = bytearray()
+        with self.stream.held.reply(LARGEST_EVENT) as held:
+            async with _waiting(ended) as end:
+                while True:
+                    reading = self._read()
+                    await asyncio.wait((reading, end), return_when=asyncio.FIRST_COMPLETED)
+                    if ended.is_set():
                         return
+                    try:
+                        chunk = reading.result()
+                        self._reading = None
+                        complete, newline, begun = chunk.rpartition(b"\n")
+                        if newline:
+                            held.release()
+                        held.add(len(begun))
+                    except KubeError:
+                        return
+                    if not chunk:
+                        return
+                    if newline:
+                        yield b"".join((rest, complete, newline))
+                        rest.clear()
+                    rest += begun
 
     async def close(self) -> None:
         if self._reading is not None:

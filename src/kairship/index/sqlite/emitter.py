@@ -13,7 +13,6 @@ import apsw
 
 from kairship.index.query import (
     RESERVED_FROM,
-    RESERVED_NAMESPACES,
     RESERVED_TO,
     Column,
     HasToken,
@@ -28,8 +27,12 @@ from kairship.index.query import (
 from kairship.index.selectors import BadSelectorError
 from kairship.index.sqlite.statements import rows
 from kairship.index.tokens import LABEL, owner_token
+from kairship.resources import reserved_names
 
 _COMMON = 2000
+# Reserved namespaces as ranges of keys, which are in every index: '0' follows '/'. Only keys with a namespace have '/'.
+_NOT_IN_RANGE = " AND NOT (o.key >= ? AND o.key < ?)"
+_NOT_WITH_PREFIX = " AND NOT (o.key >= ? AND o.key < ? AND instr(o.key, '/') > 0)"
 _MOST_VALUES = 10_000  # SQLite accepts about three times as many arguments
 _OWNED = """(WITH RECURSIVE tree(id, uid) AS (
   SELECT c.id, c.uid FROM tok t JOIN post p ON p.tok = t.id JOIN obj c ON c.id = p.obj WHERE t.part = 0 AND t.text = ?
@@ -147,8 +150,9 @@ class Emitter:
                 condition += f" AND o.ns IN ({_marks(alternative.namespaces)})"
                 arguments += alternative.namespaces
             if not alternative.reserved:
-                condition += f" AND o.ns NOT IN ({_marks(RESERVED_NAMESPACES)}) AND NOT (o.ns >= ? AND o.ns < ?)"
-                arguments += (*RESERVED_NAMESPACES, RESERVED_FROM, RESERVED_TO)
+                condition += _NOT_IN_RANGE * len(reserved_names()) + _NOT_WITH_PREFIX
+                arguments += (bound for name in reserved_names() for bound in (f"{name}/", f"{name}0"))
+                arguments += (RESERVED_FROM, RESERVED_TO)
             alternatives.append(condition)
         self._alternatives = len(alternatives)
         if alternatives:

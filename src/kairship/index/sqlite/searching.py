@@ -8,11 +8,12 @@ soon. The choice between the two changes neither the hits nor their order.
 import apsw
 import msgspec
 
-from kairship.index.query import RESERVED_FROM, RESERVED_NAMESPACES, RESERVED_TO, Query, visible_partitions
+from kairship.index.query import RESERVED_FROM, RESERVED_TO, Query, visible_partitions
 from kairship.index.search.model import Hit, Search, SearchPosition
 from kairship.index.sqlite.search_words import SearchWord, SqlCondition, Values, among
 from kairship.index.sqlite.statements import one, rows
 from kairship.kube import Resource
+from kairship.resources import reserved_names
 
 
 class Searching:
@@ -70,7 +71,7 @@ class Searching:
             if alternative.namespaces is not None:
                 condition &= among("o.ns", alternative.namespaces)
             if not alternative.reserved:
-                condition &= ~among("o.ns", RESERVED_NAMESPACES)
+                condition &= ~among("o.ns", reserved_names())
                 condition &= SqlCondition("NOT (o.ns >= ? AND o.ns < ?)", (RESERVED_FROM, RESERVED_TO))
             visible = (
                 condition if visible is None else visible | SqlCondition(f"({condition.sql})", condition.arguments)

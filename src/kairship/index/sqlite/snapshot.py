@@ -13,6 +13,7 @@ from kairship.index.search.model import Hit, Search
 from kairship.index.sqlite.emitter import Emitter
 from kairship.index.sqlite.inline_executor import InlineExecutor, run_in_thread
 from kairship.index.sqlite.searching import Searching
+from kairship.index.sqlite.sizes import sizes
 from kairship.index.sqlite.statements import each, one, rows
 from kairship.index.store import BrokenIndexError, NoSuchClusterError, Partition, Row, Size
 from kairship.kube import Resource
@@ -82,12 +83,7 @@ class SqliteSnapshot:
         return await self._run_in_thread(lambda: Searching(self._db, self._cluster, search).counts())
 
     async def sizes(self) -> dict[str, Size]:
-        query = (
-            "SELECT k.name, count(o.id), coalesce(sum(length(o.body)), 0)"
-            " FROM part k LEFT JOIN obj o ON o.part = k.id GROUP BY k.id"
-        )
-        found = await self._run_in_thread(lambda: rows(self._db, query))
-        return {kind: Size(objects, size) for kind, objects, size in found}
+        return await self._run_in_thread(lambda: sizes(self._db))
 
     async def is_deleted(self, kind: str, uid: str) -> bool:
         query = "SELECT 1 FROM tomb t JOIN part k ON k.id = t.part WHERE k.name = ? AND t.uid = ?"

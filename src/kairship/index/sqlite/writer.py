@@ -22,9 +22,10 @@ from kairship.index.records import Record
 from kairship.index.selectable_fields import kind_name
 from kairship.index.sqlite import files, schema
 from kairship.index.sqlite.clock import since_boot
+from kairship.index.sqlite.sizes import sizes
 from kairship.index.sqlite.statements import one, prepare_once, rows
 from kairship.index.sqlite.threads import in_thread
-from kairship.index.store import BrokenIndexError, Change, NoSuchClusterError
+from kairship.index.store import BrokenIndexError, Change, NoSuchClusterError, Size
 from kairship.index.tokens import is_owner
 from kairship.kube import Resource
 
@@ -152,6 +153,9 @@ class SqliteWriter:
             return [msgspec.json.decode(resource, type=Resource) for (resource,) in found]
 
         return await self._run(kinds)
+
+    async def sizes(self) -> dict[str, Size]:
+        return await self._run(lambda: sizes(self._db))
 
     async def heartbeat(self) -> None:
         def heartbeat() -> None:

@@ -15,6 +15,7 @@ from kairship.instances.membership.account import NAMESPACE, USED_BY, earlier_to
 from kairship.instances.membership.editions import RENEWED, edition_of, renewed_label
 from kairship.instances.membership.joining import (
     ANNOUNCED,
+    ControlPlaneRefused,
     Join,
     Joined,
     JoinRefused,
@@ -31,6 +32,7 @@ __all__ = [
     "NAMESPACE",
     "RENEWED",
     "USED_BY",
+    "ControlPlaneRefused",
     "Join",
     "JoinRefused",
     "Joined",

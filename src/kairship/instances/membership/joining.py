@@ -6,7 +6,7 @@ another instance uses.
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +17,7 @@ from kairship.instances.membership.account import IMPERSONATOR, NAMESPACE
 from kairship.instances.membership.manifests import FIELD_MANAGER, Manifest, apply, manifest
 from kairship.instances.membership.taints import Taint, tainted_from_the_start, write_taints
 from kairship.kube import AlreadyExists, Client, Connection, NotFound, Object, kinds
-from kairship.kube.cluster_identity import cluster_identity
+from kairship.kube.cluster_identity import cluster_identity, is_karmada
 
 ANNOUNCED = "kairship.io/announced"
 _ANNOUNCING = "kairship-announcing"
@@ -25,6 +25,10 @@ _ANNOUNCING = "kairship-announcing"
 
 class JoinRefused(Exception):  # noqa: N818 -- says what is the case
     """The cluster must not join; the message says why."""
+
+
+class ControlPlaneRefused(JoinRefused):
+    """What should join is the global cluster or a control plane of Karmada, and will never be a member."""
 
 
 class StillLeaving(JoinRefused):
@@ -49,13 +53,27 @@ class Joined(msgspec.Struct, frozen=True):
     """The UID of the ``Cluster``: a Cluster of the same name and another UID is another membership."""
 
 
-async def join(*, instance: Client, member: Client, reached_at: Connection, wanted: Join, edition: str = "") -> Joined:
+async def join(
+    *,
+    instance: Client,
+    member: Client,
+    reached_at: Connection,
+    wanted: Join,
+    edition: str = "",
+    control_planes: Collection[str] = (),
+) -> Joined:
     """Makes ``member`` a cluster of ``instance``. Karmada will connect to the server of ``reached_at``.
 
+    ``control_planes`` are the identities of the plane's own control planes, which never join.
     With another ``edition`` Karmada gets new tokens, which are verified first; the earlier tokens stay valid until they
     are deleted.
     """
     member_identity, user = await asyncio.gather(cluster_identity(member), cluster_identity(instance))
+    if member_identity in {user, *control_planes} or await is_karmada(member):
+        # Karmada's account in it could do everything there, and so take over the platform or another instance.
+        raise ControlPlaneRefused(
+            "this is the global cluster or a control plane of Karmada: join a cluster that runs workloads instead"
+        )
     known = await _admitted(instance, wanted.name, member_identity)
     await _refuse_taken(member, wanted.name, user)
     await account.apply_accounts(member, wanted.name, user, edition=edition)

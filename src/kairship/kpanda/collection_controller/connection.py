@@ -8,7 +8,7 @@ from kairship.kube import AddressRule, Client, Connection
 MOST_STREAMS = 8192
 _MOST_CALLS = 8
 # A larger page is requested again with fewer objects. A single object that is larger is not collected.
-_LARGEST_PAGE = 128 << 20
+_LARGEST_PAGE = 32 << 20
 _USER_AGENT = "kairship-collector"
 
 

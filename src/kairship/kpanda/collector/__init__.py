@@ -4,6 +4,7 @@ It does not decide which clusters it follows: `kairship.kpanda.collection_contro
 
     kind_follower    `KindFollower`: one kind of one cluster, its list and changes, applied to the store
     kind_counters    `KindCounters`: how well one kind is being followed, in numbers
+    cluster_quota    `ClusterQuota`: the bounds of what the index keeps of one cluster
     cluster_collector `ClusterCollector`: one cluster, which kinds it has, a follower for each, and a heartbeat
     collector        `Collector`: all clusters, each in tasks of its own, so that a slow or dead one holds up no other
     progress         `Progress`: how far the collector has come with a cluster

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from kairship.index import BrokenIndexError, Writer, kind_name
+from kairship.index import BrokenIndexError, Size, Writer, kind_name
+from kairship.kpanda.collector.cluster_quota import ClusterQuota
 from kairship.kpanda.collector.kind_follower import KindFollower
 from kairship.kube import BadReply, Catalogue, Client, KubeError, Resource, kinds
 from kairship.reconcile import Clock, ListWatchOptions, Metadata, Reflector, Selection
@@ -30,6 +31,8 @@ _EVENTS = "events"
 _ALIVE = frozenset((200, 403))
 # Discovery takes at most this part of the time, however often the definitions of a cluster change.
 _DISCOVERY_SHARE = 0.2
+_LARGEST_ANSWER = 64 << 10
+"""Bytes of the answer to a heartbeat, which says little more than `ok`."""
 
 
 class CollectorSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,10 @@ class CollectorSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Namespaces whose objects never enter the index. Reads of them are answered by the clusters themselves."""
     most_kinds: int = 2000
     """Each kind costs a connection and some memory. Kinds of a cluster beyond this number are read in the cluster."""
+    most_objects: int = 500_000
+    most_bytes: int = 1 << 30
+    """The objects of one cluster that the index keeps, and their bytes. Beyond that the largest kinds are read in the
+    cluster. A cluster of 50,000 objects has about 150 MiB."""
     lists_at_once: int = 2
     heartbeat: float = 3.0
     discovery_interval: float = 60.0
@@ -101,6 +108,7 @@ class ClusterCollector:
         self._clock = clock
         self._settings = settings or CollectorSettings()
         self._list_slots = asyncio.Semaphore(self._settings.lists_at_once)
+        self._quota = ClusterQuota(Size(self._settings.most_objects, self._settings.most_bytes), self._measure)
         self._running: dict[str, _Following] = {}
         self._rediscover = asyncio.Event()
         self.heartbeat_at = 0.0
@@ -132,7 +140,9 @@ class ClusterCollector:
     async def _beat(self) -> None:
         while True:
             try:
-                reply = await self._client.request("GET", "/readyz", timeout=self._settings.heartbeat)
+                reply = await self._client.request(
+                    "GET", "/readyz", timeout=self._settings.heartbeat, largest=_LARGEST_ANSWER
+                )
                 if reply.status not in _ALIVE:
                     raise BadReply(f"{self._client.connection.server} is not ready (/readyz answers {reply.status})")
                 self.heartbeat_at = self._clock.wall().timestamp()
@@ -217,6 +227,7 @@ class ClusterCollector:
             options=self._settings.list_watch,
             declared_fields=_selectable_fields(definition, resource.version),
             excluded_namespaces=self._settings.excluded_namespaces,
+            quota=self._quota.kind(kind),
         )
         self._running[kind] = _Following(follower, tasks.create_task(follower.run()), generation)
 
@@ -225,6 +236,13 @@ class ClusterCollector:
         if known is not None:
             known.task.cancel()
             await asyncio.wait((known.task,))
+            self._quota.forget(kind)
+
+    async def _measure(self) -> dict[str, Size]:
+        found: dict[str, Size] = {}
+        for writer in dict.fromkeys((self._writer, self._events)):
+            found |= await writer.sizes()
+        return found
 
     def _writer_of(self, kind: str) -> Writer:
         return self._events if kind == _EVENTS else self._writer

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from kairship.index import BadObjectError, BrokenIndexError, Change, RecordBuilder, ReplacedError, Writer, revision
+from kairship.kpanda.collector.cluster_quota import KindQuota, OverQuotaError
 from kairship.kpanda.collector.kind_counters import KindCounters
 from kairship.kube import Client, Resource
 from kairship.process.cancellation import run_in_task
@@ -37,6 +38,8 @@ _QUEUED = 64
 _LARGE = 64 * 1024
 _MOST_PAGES = 20_000
 """A server that returns more pages than this is taken to return pages for ever."""
+_OUT_OF_THE_INDEX = 1800.0
+"""Seconds until a kind that was too large for the quota of its cluster is listed again."""
 
 
 class KindFollower:
@@ -53,6 +56,7 @@ class KindFollower:
         options: ListWatchOptions | None = None,
         declared_fields: tuple[str, ...] = (),
         excluded_namespaces: frozenset[str] = frozenset(),
+        quota: KindQuota | None = None,
     ) -> None:
         self.resource = resource
         self.problem: str | None = "not listed yet"
@@ -64,6 +68,9 @@ class KindFollower:
         self._options = options
         self._records = RecordBuilder(resource, declared_fields=declared_fields)
         self._excluded = excluded_namespaces
+        self._quota = quota
+        self.is_over_quota = False
+        """Whether the kind has left the index because its cluster has more than the index keeps of one."""
         self._pauses = Backoff(1.0, 60.0)
         self._failures = 0
         self._pages = 0
@@ -73,15 +80,29 @@ class KindFollower:
         while True:
             try:
                 await run_in_task(self._follow())
+            except* OverQuotaError as errors:
+                self.is_over_quota = True
+                self._has_failed(str(errors.exceptions[0]))
+                log.warning("a kind has left the index", kind=str(self.resource.plural), problem=self.problem)
             except* (BadObjectError, BrokenIndexError) as errors:
                 if errors.subgroup(ReplacedError):
                     raise  # another process writes the whole cluster now
                 self._has_failed("; ".join(str(error) for error in errors.exceptions))
                 self._failures += 1
                 log.warning("a kind is not collected", kind=str(self.resource.plural), problem=self.problem)
+            if self._quota is not None and self._quota.is_over:
+                await self._stay_out(self._quota)
+                continue
             with suppress(BrokenIndexError):
                 await self._writer.mark_lost(self.resource)
             await self._clock.sleep(self._pauses.pause(self._failures or 1))
+
+    async def _stay_out(self, quota: KindQuota) -> None:
+        """Leaves the index for a while: the cluster may have fewer objects by then."""
+        with suppress(BrokenIndexError):
+            await self._writer.drop_kind(self.resource)
+        await self._clock.sleep(_OUT_OF_THE_INDEX)
+        quota.enter_again()
 
     async def _follow(self) -> None:
         steps: asyncio.Queue[Step[msgspec.Raw]] = asyncio.Queue(_QUEUED)
@@ -89,6 +110,8 @@ class KindFollower:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(steps))
                 tasks.create_task(self._write(steps))
+                if self._quota is not None:
+                    tasks.create_task(self._quota.exceeded())
         finally:
             self._release_list_slot()
 
@@ -133,6 +156,8 @@ class KindFollower:
         left_out = {change.record.namespace for change in made} & self._excluded
         # Deletions in an excluded namespace are stored too, because the caller who deleted an object waits for that.
         kept = [change for change in made if change.deleted or change.record.namespace not in left_out]
+        if self._quota is not None:
+            await self._quota.add([change.record for change in kept if not change.deleted])
         await self._writer.apply(self.resource, kept, revision(reached), left_out=left_out)
 
     async def _apply_list_step(self, step: ListBegan | Listed[msgspec.Raw] | ListEnded | Interrupted) -> None:
@@ -143,6 +168,8 @@ class KindFollower:
                     self._listing = True
                 self._pages = 0
                 self.counters.lists += 1
+                if self._quota is not None:
+                    self._quota.begin_list()
                 await self._writer.begin(self.resource)
             case Listed(items):
                 self._pages += 1
@@ -152,11 +179,16 @@ class KindFollower:
                     records = [self._records.record(item) for item in items]
                     left_out = {record.namespace for record in records} & self._excluded
                     kept = [record for record in records if record.namespace not in left_out]
+                    if self._quota is not None:
+                        await self._quota.add_listed(kept)
                     await self._writer.put(self.resource, kept, left_out=left_out)
             case ListEnded(reached):
                 await self._writer.end(self.resource, revision(reached))
+                if self._quota is not None:
+                    self._quota.end_list()
                 self._release_list_slot()
                 self.problem = None
+                self.is_over_quota = False
                 self.counters.complete(self._clock.now(), self._clock.wall().timestamp())
                 self._failures = 0
             case Interrupted(error, _):

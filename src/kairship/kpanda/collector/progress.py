@@ -19,6 +19,8 @@ class Stage(StrEnum):
     """Some kinds are not being followed."""
     INTERRUPTED = "interrupted"
     """No kind is being followed."""
+    LIMITED = "limited"
+    """Some kinds have left the index, because the cluster has more than the index keeps of one."""
     STORE_FAILED = "store failed"
 
 
@@ -38,11 +40,14 @@ def progress_of(followers: Sequence[KindFollower], problem: str | None, *, now: 
         return Progress(stage=Stage.STORE_FAILED, message=problem)
     if not followers:
         return Progress(stage=Stage.LISTING, message="its kinds are not known yet")
-    lost = [each for each in followers if each.problem is not None]
-    kinds, behind = len(followers), len(lost)
-    lag = max(each.counters.current_lag(now) for each in followers)
+    over_quota = [each for each in followers if each.is_over_quota]
+    lost = [each for each in followers if each.problem is not None and not each.is_over_quota]
+    kinds, behind = len(followers), len(lost) + len(over_quota)
+    lag = max((each.counters.current_lag(now) for each in followers if not each.is_over_quota), default=0.0)
     unlisted = [each for each in lost if not each.counters.listed_at]
     late = [each for each in lost if each.counters.lost_for(now) > _REPORTED_AFTER]
+    if over_quota and not late:
+        return Progress(stage=Stage.LIMITED, kinds=kinds, behind=behind, lag=lag, message=_message(over_quota))
     if not late:
         stage = Stage.LISTING if unlisted else Stage.CURRENT
         message = f"{len(unlisted)} of {kinds} kinds are being listed" if unlisted else ""

@@ -1,4 +1,6 @@
-"""Which clusters a caller can see: all clusters of the platform, or those of the instances where a role allows it.
+"""Which clusters a caller can see: all of the platform, those of instances where a role allows it, or single ones.
+
+Single ones are those that a workspace of the caller holds.
 
 The entrance has authorised the call and says where the caller has the permission. A cluster that the caller cannot see
 is reported as if it did not exist.
@@ -15,12 +17,9 @@ class Visibility:
         self._global_cluster = global_cluster
 
     def shows(self, cluster: SeenCluster, call: Call) -> bool:
-        reach = call.sight.coverage
-        if reach.everywhere:
-            return True
         # A role on single namespaces of an instance does not show its clusters.
         instance = self._global_cluster.instance_of(cluster)
-        return bool(instance) and instance in reach.instances
+        return call.sight.coverage.includes_cluster(cluster.metadata.uid, instance)
 
     async def all(self, call: Call) -> list[SeenCluster]:
         return [cluster for cluster in await self._global_cluster.clusters.all(call) if self.shows(cluster, call)]

@@ -34,6 +34,7 @@ _COLLECTED: Mapping[Stage, ClusterReason] = {
     Stage.LISTING: _R.LISTING,
     Stage.BEHIND: _R.BEHIND,
     Stage.INTERRUPTED: _R.INTERRUPTED,
+    Stage.LIMITED: _R.LIMIT_REACHED,
     Stage.STORE_FAILED: _R.STORE_FAILED,
 }
 

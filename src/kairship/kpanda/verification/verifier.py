@@ -30,7 +30,7 @@ from kairship.kube import (
     KubeError,
     Unauthorized,
 )
-from kairship.kube.cluster_identity import cluster_identity
+from kairship.kube.cluster_identity import cluster_identity, is_karmada
 
 OLDEST_VERSION = (1, 22)
 SHORTEST_VALIDITY = dt.timedelta(minutes=10)
@@ -202,6 +202,16 @@ class Verifier:
     ) -> None:
         if not result.id:
             raise CheckFailed(CheckType.IDENTITY, "the cluster does not show which one it is (namespace kube-system)")
+        try:
+            karmada = await is_karmada(client)
+        except KubeError as error:
+            raise CheckFailed(CheckType.REACHABLE, why_unreachable(error, self._timeouts.call)) from None
+        if karmada:
+            raise CheckFailed(
+                CheckType.IDENTITY,
+                "this is a control plane of Karmada and not a cluster: adopt it as an instance, or register one of its "
+                "clusters",
+            )
         known = self._known_as(result.id)
         if registered:
             if identity and result.id != identity:

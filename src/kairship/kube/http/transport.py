@@ -27,6 +27,7 @@ from yarl import URL
 from kairship.kube import errors
 from kairship.kube.config.connection import Connection
 from kairship.kube.http.addresses import AddressRule, RefusedAddressError
+from kairship.kube.http.held_bytes import HeldBytes
 from kairship.kube.http.sockets import SocketOpener
 from kairship.kube.http.tls import ssl_context
 
@@ -34,6 +35,8 @@ from kairship.kube.http.tls import ssl_context
 _KEEP_ALIVE = 60.0
 _CLOSING = 1.0
 _LARGE = 1024 * 1024
+_REPLIES_AT_ONCE = 4
+"""How many replies of the largest size are held at the same time, however many calls are made at once."""
 _PATH = re.compile(r"/[\x21-\x22\x24-\x7e]*")  # visible ASCII without '#': an encoded path, and its query
 _REPEATED = frozenset({"PUT", "DELETE"})
 """Writes that aiohttp would send again like reads, because HTTP calls them idempotent."""
@@ -61,6 +64,7 @@ class Stream:
         self._call = call
         self.status = response.status
         self.headers = response.headers
+        self.held = transport.held
 
     async def read(self, *, timeout: float) -> bytes:
         """Returns the bytes that have arrived, or waits for some; returns nothing at the end of the body."""
@@ -91,6 +95,7 @@ class RoundTripper(Protocol):
         body: bytes | None = None,
         headers: CIMultiDict[str],
         timeout: float,
+        largest: int | None = None,
     ) -> RawResponse: ...
 
     def stream(
@@ -116,13 +121,14 @@ class Transport:
         max_streams: int,
         user_agent: str,
         addresses: AddressRule | None = None,
-        largest_reply: int | None = None,
+        largest_reply: int,
     ) -> None:
         self.server = connection.server
         self._tls_server_name = connection.tls_server_name
         self._calls = asyncio.Semaphore(max_connections)
         self._streams = asyncio.Semaphore(max_streams)
         self._largest = largest_reply
+        self.held = HeldBytes(connection.server, most=_REPLIES_AT_ONCE * largest_reply)
         self._waiting: set[asyncio.Timeout] = set()
         self.closed = False
         self._sockets = SocketOpener(addresses)
@@ -164,14 +170,18 @@ class Transport:
         body: bytes | None = None,
         headers: CIMultiDict[str],
         timeout: float,
+        largest: int | None = None,
     ) -> RawResponse:
-        """Sends a request and reads the whole reply within `timeout`. A reply of any status is returned."""
+        """Sends a request and reads the whole reply within `timeout`. A reply of any status is returned.
+
+        A reply of more than `largest` bytes, by default those of the transport, raises `ReplyTooLarge`.
+        """
         async with (
             self.deadline(f"{method} {path}", timeout),
             self._calls,
             await self._send(method, path, params, body, headers) as response,
         ):
-            return RawResponse(response.status, response.headers, await self._read(response))
+            return RawResponse(response.status, response.headers, await self._read(response, largest or self._largest))
 
     @asynccontextmanager
     async def stream(
@@ -199,17 +209,13 @@ class Transport:
         finally:
             self._streams.release()
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        if self._largest is None:
-            return await response.read()
+    async def _read(self, response: aiohttp.ClientResponse, largest: int) -> bytes:
         pieces: list[bytes] = []
-        left = self._largest
-        async for piece in response.content.iter_any():
-            left -= len(piece)
-            if left < 0:
-                raise errors.ReplyTooLarge(f"{self.server} answers with more than {self._largest >> 20} MiB")
-            pieces.append(piece)
-        return b"".join(pieces)
+        with self.held.reply(largest) as held:
+            async for piece in response.content.iter_any():
+                held.add(len(piece))
+                pieces.append(piece)
+            return b"".join(pieces)
 
     async def _send(
         self, method: str, path: str, params: Mapping[str, str] | None, body: bytes | None, headers: CIMultiDict[str]

@@ -1,4 +1,4 @@
-"""Services write in an instance as the caller, so the RBAC of the instance authorises the caller too."""
+"""Services write in an instance and read in members as the caller, so the RBAC there authorises the caller too."""
 
 import json
 import uuid
@@ -10,20 +10,27 @@ from protobuf.wkt import Empty
 from support.instance_rights import grant
 from support.manifests import deployment
 from support.services import Api, refused
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, eventually
 
 from kairship.access import Role
 from kairship.apiserver.services import instance_clients
+from kairship.embedded import EmbeddedPlane
 from kairship.gen.kairship.apps.v1alpha1.deployment_pb import (
     CreateDeploymentResponse,
+    ListMemberClusterAllDeploymentsResponse,
+    ListMemberClusterDeploymentsResponse,
     PatchDeploymentResponse,
     UpdateDeploymentResponse,
 )
 from kairship.kube import Client, kinds
+from kairship.resources import Coverage
 from kairship.rpc.calls import Caller
 from kairship.rpc.errors import Code
+from kairship.rpc.sight import EVERYTHING, Sight
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MEMBER = "frankfurt"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -68,3 +75,36 @@ async def test_the_instance_authorises_the_caller_too(
             await api("Apps.CreateDeployment", CreateDeploymentResponse, **elsewhere)
     finally:
         api.caller = alice
+
+
+async def test_the_member_authorises_the_caller_too(
+    api: Api, plane: EmbeddedPlane, namespace: str, mallory: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists are read in the member itself here: these services have no index."""
+    where = {"instance": "demo", "cluster": MEMBER}
+    one, every = "Apps.ListMemberClusterDeployments", "Apps.ListMemberClusterAllDeployments"
+    instance = await api.instance()
+    alice, api.caller = api.caller, mallory
+    monkeypatch.setattr(instance_clients, "_RIGHTS_DELAY", 0.3)
+    try:
+        async with Client(await plane.members.connection(MEMBER)) as member:
+            await eventually(lambda: member.get(kinds.NAMESPACES, namespace), "the namespace in the member")
+            await member.create(kinds.DEPLOYMENTS, deployment("theirs"), namespace=namespace)
+            with refused(Code.PERMISSION_DENIED, "^instance demo does not let you do this"):
+                await api(one, ListMemberClusterDeploymentsResponse, **where, namespace=namespace)
+            with refused(Code.PERMISSION_DENIED, "^instance demo does not let you do this"):
+                await api(every, ListMemberClusterAllDeploymentsResponse, **where)
+            with refused(Code.NOT_FOUND):
+                await api(every, ListMemberClusterAllDeploymentsResponse, instance="demo", cluster="nowhere")
+            await grant(instance, mallory.id, Role.VIEWER, clusters=[MEMBER])
+            await grant(member, mallory.id, Role.VIEWER, namespace=namespace)
+            monkeypatch.setattr(instance_clients, "_RIGHTS_DELAY", PATIENCE)
+            found = await api(one, ListMemberClusterDeploymentsResponse, **where, namespace=namespace)
+            assert [each.metadata.name for each in found.items if each.metadata] == ["theirs"]
+            # A right on a namespace that the member does not have is no reason to refuse the others.
+            held = frozenset({namespace, f"{namespace}-none"})
+            api.sight = Sight(coverage=Coverage(namespaces={"demo": held}))
+            everywhere = await api(every, ListMemberClusterAllDeploymentsResponse, **where)
+            assert [each.metadata.name for each in everywhere.items if each.metadata] == ["theirs"]
+    finally:
+        api.caller, api.sight = alice, EVERYTHING

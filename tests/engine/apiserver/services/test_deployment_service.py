@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from protobuf.wkt import Empty
-from support.instance_rights import grant
 from support.manifests import deployment, in_yaml, policy
-from support.services import ALICE, Api, refused
+from support.services import Api, refused
 from support.waiting import PATIENCE, eventually
 
 from kairship.embedded import EmbeddedPlane
@@ -45,14 +44,6 @@ from kairship.rpc.errors import Code
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PodsOf = ListPodsForMemberClusterRequest.Kind
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
-async def rights_in_members(plane: EmbeddedPlane) -> None:
-    """Some operations read in members as the caller."""
-    for name in ("frankfurt", "oregon"):
-        async with Client(await plane.members.connection(name)) as member:
-            await grant(member, ALICE.id)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

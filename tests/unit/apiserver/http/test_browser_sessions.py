@@ -10,7 +10,14 @@ from support.echo import INSTANCE, Echo
 from support.entrance import BASE, Reply, Running, running
 
 from kairship.access import Role
-from kairship.gen.kairship.ghippo.v1alpha1.session_pb import LoginRequest, LoginResponse, RefreshTokenRequest
+from kairship.gen.kairship.ghippo.v1alpha1.session_pb import (
+    BeginProviderLoginRequest,
+    BeginProviderLoginResponse,
+    FinishProviderLoginRequest,
+    LoginRequest,
+    LoginResponse,
+    RefreshTokenRequest,
+)
 from kairship.gen.kairship.ghippo.v1alpha1.user_pb import User
 from kairship.rpc.calls import Call
 from kairship.rpc.errors import Unauthenticated
@@ -28,6 +35,12 @@ class Sessions:
 
     async def login(self, request: LoginRequest, call: Call) -> LoginResponse:
         return LoginResponse(token="ann", refresh_token="again", csrf_token="csrf of ann", user=User(name="Ann"))
+
+    async def begin_provider_login(self, request: BeginProviderLoginRequest, call: Call) -> BeginProviderLoginResponse:
+        return BeginProviderLoginResponse(authorization_url="https://login.example.com", state="the-state")
+
+    async def finish_provider_login(self, request: FinishProviderLoginRequest, call: Call) -> LoginResponse:
+        return LoginResponse(token="ann", refresh_token="again")
 
     async def refresh_token(self, request: RefreshTokenRequest, call: Call) -> LoginResponse:
         self.refreshed.append(request.refresh_token)
@@ -83,6 +96,30 @@ async def test_a_program_signs_in_and_gets_tokens(server: Running) -> None:
     reply = await ask(server, "POST", f"{GHIPPO}/login", body=LOGIN)
     assert not cookies(reply)
     assert (reply.json["token"], reply.json["refreshToken"]) == ("ann", "again")
+
+
+async def test_a_sign_in_with_a_provider_ends_in_the_browser_that_began_it(server: Running) -> None:
+    begin, finish = f"{GHIPPO}/login/corp:begin", f"{GHIPPO}/login/corp:finish"
+    begun = await ask(server, "POST", begin, WANTS_COOKIES, body={"redirectUri": "https://example.com/back"})
+    [cookie] = cookies(begun)
+    assert cookie.startswith("__Host-kairship-login=the-state;")
+    assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+    returned = {"state": "the-state", "code": "c0de"}
+    for others in ({}, {"Cookie": "__Host-kairship-login=another"}, {"Cookie": "__Host-kairship-login="}):
+        reply = await ask(server, "POST", finish, WANTS_COOKIES, others, body=returned)
+        assert (reply.status, cookies(reply)) == (403, [])
+        assert "begin it here again" in reply.json["message"]
+    own = {"Cookie": "__Host-kairship-login=the-state"}
+    reply = await ask(server, "POST", finish, WANTS_COOKIES, own, body=returned)
+    assert reply.status == 200
+    assert [each.partition("=")[0] for each in cookies(reply)] == [
+        "__Host-kairship-login",
+        "__Host-kairship-session",
+        "__Secure-kairship-refresh",
+    ]
+    # A program gets tokens and no cookie, so no page is signed in by it.
+    reply = await ask(server, "POST", finish, body=returned)
+    assert (reply.status, reply.json["token"], cookies(reply)) == (200, "ann", [])
 
 
 async def test_the_cookie_is_a_credential_of_our_own_pages_only(server: Running) -> None:

@@ -89,6 +89,105 @@ async def test_what_an_instance_says_to_browsers_is_not_passed_on(tmp_path: Path
     }
 
 
+SCRIPT = b"<script>fetch('/apis/kairship.io/v1alpha1/instances')</script>"
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "text/html",
+        "TEXT/HTML; charset=utf-8",
+        "image/svg+xml",
+        "application/xhtml+xml",
+        "text/javascript",
+        "application/json, text/html",
+        "application/json;x=y, text/html",
+        "application/json text/html",
+        "nonsense",
+        "",
+    ],
+)
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_reply_that_a_browser_could_run_is_bytes_to_be_saved(
+    tmp_path: Path, media_type: str, status: int
+) -> None:
+    claims = {
+        "Content-Type": media_type,
+        "Content-Disposition": "inline",
+        "Content-Security-Policy": "default-src *",
+        "X-Frame-Options": "ALLOWALL",
+        "Cache-Control": "public, max-age=31536000",
+    }
+    async with lying(tmp_path, reply(SCRIPT, status=status, headers=claims)) as (client, _):
+        received, headers, body = await ask(client, "/clusters/oregon/proxy/api/v1/configmaps", {})
+    assert (received, body) == (status, SCRIPT)
+    assert headers["Content-Type"] == "application/octet-stream"
+    assert headers["Content-Disposition"] == "attachment"
+    assert_contained(headers)
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/json",
+        "application/json;stream=watch",
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        "application/vnd.kubernetes.protobuf;stream=watch",
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+        "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+        "application/yaml",
+    ],
+)
+async def test_what_kubernetes_answers_in_passes_as_it_is(tmp_path: Path, media_type: str) -> None:
+    async with lying(tmp_path, reply(SCRIPT, headers={"Content-Type": media_type})) as (client, _):
+        _, headers, body = await ask(client, "/clusters/oregon/proxy/api/v1/configmaps", {})
+    assert (headers["Content-Type"], body) == (media_type, SCRIPT)
+    assert "Content-Disposition" not in headers
+    assert_contained(headers)
+
+
+async def test_two_types_are_none(tmp_path: Path) -> None:
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    async with lying(tmp_path, Reply(head)) as (client, _):
+        _, headers, _ = await ask(client, "/proxy/api/v1/configmaps", {})
+    assert headers["Content-Type"] == "application/octet-stream"
+
+
+def assert_contained(headers: Mapping[str, str]) -> None:
+    """A browser runs nothing of the reply, does not guess its type, and neither frames nor stores it."""
+    policy = {part.strip() for part in headers["Content-Security-Policy"].split(";")}
+    assert {"sandbox", "default-src 'none'", "frame-ancestors 'none'"} <= policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("fetched", "accepted"),
+    [
+        ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, True),
+        ({"Sec-Fetch-Mode": "same-origin", "Sec-Fetch-Dest": "empty"}, True),
+        ({"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, False),
+        ({"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, False),
+        ({"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "empty"}, False),
+        ({"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, False),
+        ({"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, False),
+        ({"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "object"}, False),
+    ],
+)
+async def test_the_cookie_is_no_credential_for_pages_and_parts_of_pages(
+    tmp_path: Path, fetched: dict[str, str], accepted: bool
+) -> None:
+    sent = {"Cookie": f"{SESSION}=ann", "Sec-Fetch-Site": "same-origin", **fetched}
+    async with lying(tmp_path, reply({"kind": "ConfigMapList"})) as (client, server):
+        path = f"{WAY}/clusters/oregon/proxy/api/v1/configmaps"
+        async with client.rest.get(path, headers=sent) as answer:
+            assert answer.status == (200 if accepted else 401)
+        assert bool(server.requests) is accepted
+
+
 async def test_a_body_of_no_type_is_passed_on_as_such(tmp_path: Path) -> None:
     """The Python client sends no Content-Type, which Kubernetes takes for JSON. A type that aiohttp adds is refused."""
     async with lying(tmp_path, reply({"kind": "ConfigMap"})) as (client, server):

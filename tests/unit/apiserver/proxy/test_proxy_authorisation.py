@@ -104,7 +104,7 @@ def test_a_cached_grant_is_for_one_caller_and_one_scope() -> None:
     ("request_info", "wanted"),
     [
         (deployments("impersonate"), "impersonate deployments.apps"),
-        (deployments("get", subresource="proxy", namespace="shop"), "get deployments.apps/proxy"),
+        (deployments("get", subresource="proxy", namespace="shop"), "get deployments.apps/proxy in namespace shop"),
         (NonResourceRequest(verb="get", path="/metrics"), "get /metrics"),
     ],
 )
@@ -130,3 +130,72 @@ def test_a_grant_inside_takes_the_right_to_reach_the_member() -> None:
         assert authoriser.grants_inside(ANN, member, discovery) is reaches
         assert not authoriser.grants_inside(ANN, EAST, discovery)
         assert not authoriser.grants_inside(ANN, EAST, deployments("create", namespace="bank"))
+
+
+def request(verb: str, resource: str, group: str = "", namespace: str = "") -> ResourceRequest:
+    attributes = Attributes(verb=verb, group=group, resource=resource, namespace=namespace)
+    return ResourceRequest(attributes=attributes, version="v1", name="")
+
+
+@pytest.mark.parametrize(
+    ("request_info", "message"),
+    [
+        (
+            request("list", "configmaps", namespace="karmada-system"),
+            (
+                "kairship.systemnamespaces.use is needed for list configmaps in namespace karmada-system: "
+                "the role Admin on the instance has it; ask an administrator for it"
+            ),
+        ),
+        (
+            request("list", "secrets"),
+            (
+                "kairship.membercredentials.use is needed for list secrets: "
+                "the role Platform Admin has it; ask an administrator for it"
+            ),
+        ),
+        (
+            request("get", "works", "work.karmada.io", namespace="shop"),
+            (
+                "kairship.works.get is needed for get works.work.karmada.io in namespace shop: "
+                "the role Platform Admin has it; ask an administrator for it"
+            ),
+        ),
+        (
+            request("patch", "resourceinterpretercustomizations", "config.karmada.io"),
+            (
+                "kairship.resourceinterpretercustomizations.update is needed for "
+                "patch resourceinterpretercustomizations.config.karmada.io: "
+                "the role Platform Admin has it; ask an administrator for it"
+            ),
+        ),
+    ],
+)
+def test_a_refusal_names_the_request_the_permission_and_the_least_role(
+    request_info: ResourceRequest, message: str
+) -> None:
+    authoriser = ProxyAuthoriser(World(bind("ann", Role.EDITOR, on("east"))).authoriser)
+    with pytest.raises(PermissionDenied) as refused:
+        authoriser.authorise(ANN, EAST, request_info)
+    assert refused.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+        ("scheduling.k8s.io", "priorityclasses"),
+    ],
+)
+def test_cluster_scoped_configuration_of_members_is_only_read(group: str, resource: str) -> None:
+    authoriser = ProxyAuthoriser(World(bind("ann", Role.PLATFORM_ADMIN, on())).authoriser)
+    member = Target(instance="east", cluster="oregon", path="/")
+    for verb in ("create", "update", "patch", "delete", "deletecollection"):
+        assert authoriser.authorise(ANN, EAST, request(verb, resource, group)).granted
+        assert not authoriser.grants_inside(ANN, member, request(verb, resource, group))
+        with pytest.raises(PermissionDenied, match="is not available through the plane"):
+            authoriser.authorise(ANN, member, request(verb, resource, group))
+    assert authoriser.authorise(ANN, member, request("list", resource, group)).granted
+    assert authoriser.authorise(ANN, member, request("create", "namespaces")).granted

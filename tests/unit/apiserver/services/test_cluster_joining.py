@@ -30,6 +30,7 @@ from kairship.rpc.errors import InvalidArgument
 from kairship.rpc.resource_cache import SeenCluster, SeenInstance, SeenMembership, SeenMetadata
 
 NOW = "2025-06-01T12:00:00Z"
+ALL = Coverage(everywhere=True)
 
 
 def cluster(name: str = "east", *, deleting: bool = False, virtual: bool = False, **status: Any) -> SeenCluster:
@@ -50,6 +51,12 @@ def instance(*, state: InstanceState = InstanceState.RUNNING, deleting: bool = F
     return SeenInstance(metadata, InstanceSpec(driver=DriverName.LOCAL), InstanceStatus(state=state))
 
 
+def registered(
+    clusters: list[SeenCluster], memberships: list[SeenMembership], seen: Coverage, attachable: Coverage
+) -> RegisteredClusters:
+    return RegisteredClusters.of(clusters, memberships, seen=seen, attachable=attachable, global_cluster="g")
+
+
 @pytest.mark.parametrize(
     ("clusters", "memberships", "to", "reason"),
     [
@@ -63,6 +70,8 @@ def instance(*, state: InstanceState = InstanceState.RUNNING, deleting: bool = F
         ([cluster(phase=OwnPhase.FAILED)], [], instance(), "has not been verified"),
         ([cluster(id="1"), cluster("twin", id="1")], [membership("twin")], instance(), "same cluster as twin"),
         ([cluster(id="1"), cluster("twin", id="1")], [], instance(), ""),
+        ([cluster(id="g")], [], instance(), "control plane of this platform"),
+        ([cluster(id="1"), cluster("k-prod", virtual=True, id="1")], [], instance(), "control plane of this platform"),
         ([cluster()], [], instance(deleting=True), "instance prod is being deleted"),
         ([cluster()], [], instance(state=InstanceState.UNAVAILABLE), "instance prod is not running"),
     ],
@@ -70,21 +79,36 @@ def instance(*, state: InstanceState = InstanceState.RUNNING, deleting: bool = F
 def test_why_a_cluster_may_not_join(
     clusters: list[SeenCluster], memberships: list[SeenMembership], to: SeenInstance | None, reason: str
 ) -> None:
-    refusal = join_refusal("east", to, RegisteredClusters.of(clusters, memberships, Coverage(everywhere=True)))
+    refusal = join_refusal("east", to, registered(clusters, memberships, ALL, ALL))
     assert reason in refusal
     assert bool(refusal) is bool(reason)
 
 
-def test_clusters_of_other_instances_are_not_disclosed() -> None:
+def test_clusters_of_others_are_not_disclosed() -> None:
     """For a caller with another instance a cluster of prod does not exist, and its twin is refused without its name."""
     clusters = [cluster(id="1"), cluster("twin", id="1"), cluster("free")]
-    elsewhere = Coverage(instances=frozenset({"other"}))
-    registered = RegisteredClusters.of(clusters, [membership("twin")], elsewhere)
-    assert sorted(registered.visible()) == ["east", "free"]
-    assert join_refusal("east", None, registered) == "it is the same cluster as one that has joined already"
-    missing = join_refusal("missing", None, registered)
-    assert join_refusal("twin", None, registered) == missing.replace("missing", "twin")
-    assert RegisteredClusters.of(clusters, [], Coverage()).visible() == {}
+    own = Coverage(instances=frozenset({"other"}), clusters=frozenset({"uid-east"}))
+    found = registered(clusters, [membership("twin")], own, own)
+    assert sorted(found.visible()) == ["east"]
+    assert join_refusal("east", None, found) == "it is the same cluster as one that has joined already"
+    missing = join_refusal("missing", None, found)
+    assert join_refusal("twin", None, found) == missing.replace("missing", "twin")
+    assert join_refusal("free", None, found) == missing.replace("missing", "free")
+    assert registered(clusters, [], Coverage(), ALL).visible() == {}
+
+
+def test_a_right_on_an_instance_is_none_on_a_cluster() -> None:
+    """Whoever may join clusters to an instance needs a right on the cluster too, as a holder of its workspace has."""
+    admin = Coverage(instances=frozenset({"prod"}))
+    through_workspace = Coverage(clusters=frozenset({"uid-east"}))
+    assert not registered([cluster()], [], admin, admin).visible()
+    found = registered([cluster(), cluster("other")], [], through_workspace, admin)
+    assert sorted(found.visible()) == ["east"]
+    assert "kpanda.clusters.attach is needed" in join_refusal("east", instance(), found)
+    found = registered([cluster(), cluster("other")], [], through_workspace, through_workspace)
+    assert join_refusal("east", instance(), found) == ""
+    assert not found.is_attachable("other")
+    assert sorted(registered([cluster()], [membership()], admin, admin).visible()) == ["east"]
 
 
 def karmada(*, ready: str | None = "True", reason: str = "ClusterReady", **spec: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from kairship.index import Change, CurrentIndex, KubernetesReads, PageTokens, Re
 from kairship.index.history import SqliteHistory
 from kairship.index.index_access import IndexAccess, IndexLocation, OpenIndex
 from kairship.index.sqlite import SqliteIndex, SqliteWriteLog, SqliteWriter
-from kairship.kube import kinds
+from kairship.kube import Resource, kinds
 from kairship.resources import Coverage
 from kairship.rpc.calls import Call, Caller
 from kairship.rpc.errors import InvalidArgument, Unavailable
@@ -265,7 +265,14 @@ async def test_members_are_searched_by_those_who_may_reach_them(index: IndexAcce
 
 async def test_what_nobody_gets_through_the_plane_is_not_found(index: IndexAccess, tmp_path: Path) -> None:
     writer = await SqliteWriter.open(tmp_path, "uid-k-prod")
-    await fill(writer, kinds.CLUSTER_ROLE_BINDINGS, body("web-masters", namespace=""))
+    requests = Resource.of(
+        "certificates.k8s.io/v1",
+        "certificatesigningrequests",
+        kind="CertificateSigningRequest",
+        namespaced=False,
+    )
+    await fill(writer, requests, body("web-masters", namespace=""))
+    await fill(writer, kinds.WORKS, body("web-masters", namespace="a"))
     await writer.close()
     found = await search(index, "masters", count=True)
     assert (found.items, found.total) == ([], 0)

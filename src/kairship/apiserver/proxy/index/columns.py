@@ -16,6 +16,8 @@ from kairship.kube import Client, KubeError, kinds
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _TIMEOUT = 5.0
 _MOST_CACHED = 4096
+_LARGEST_TABLE = 64 << 10
+"""Bytes of a table without rows. What a hostile member says is its columns is kept only if it is that small."""
 
 
 class _Table(msgspec.Struct, rename="camel"):
@@ -66,6 +68,7 @@ class Columns:
                 params={"limit": "1", "includeObject": "None"},
                 headers={"Accept": _TABLE},
                 timeout=_TIMEOUT,
+                largest=_LARGEST_TABLE,
             )
             if reply.status != 200:
                 raise PassThrough("the cluster prints no table")

@@ -17,6 +17,8 @@ class ReadSource(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the member; None if the instance itself is read."""
     resource: Resource
     namespace: str | None
+    reserved: bool
+    """Whether reserved namespaces are among those that are read."""
 
     @property
     def upstream_resource(self) -> Resource:

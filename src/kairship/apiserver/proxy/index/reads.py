@@ -98,6 +98,7 @@ class IndexedReads:
             member=admitted.target.cluster,
             resource=resource,
             namespace=_namespace(request_info, resource),
+            reserved=not (admitted.left_out and resource.namespaced),
         )
         if admitted.authorisation.extent is not RbacScope.INSTANCE or is_custom(source.resource.group):
             await self._require_granted_inside(admitted, request_info, source)
@@ -110,9 +111,10 @@ class IndexedReads:
         request = WatchRequest(
             source.cluster,
             source.upstream_resource,
-            admitted.parameters,
+            admitted.parameters if source.reserved else admitted.upstream_parameters,
             source.namespace,
             admitted.request.headers.get("Accept", ""),
+            reserved=source.reserved,
         )
         if not request.wants_initial_events or request.plan() is None:
             raise PassThrough("a watch without initial events from the index")
@@ -183,6 +185,7 @@ def _read_request(
         name=request_info.name or None,
         accept=admitted.request.headers.get("Accept", ""),
         layout=layout,
+        reserved=source.reserved,
     )
 
 

@@ -3,12 +3,13 @@
 from collections.abc import MutableMapping
 
 from aiohttp import HttpVersion11, web
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from kairship import index
 from kairship.apiserver.proxy.index.reads import Answer
 from kairship.apiserver.proxy.reply import statuses
 from kairship.apiserver.proxy.reply.complete_response import CompleteResponse
+from kairship.apiserver.proxy.reply.foreign_content import CONTAINMENT_HEADERS, contain_type
 from kairship.apiserver.proxy.request import headers
 from kairship.index import statuses as statuses_of_lists
 from kairship.kube import UpgradeRefused
@@ -22,10 +23,21 @@ NOT_RECORDED = f'299 kairship "{index.NOT_NOTED}"'
 """The value of the header `Warning` when a write may be missing in the caller's next reads."""
 
 
-def set_common_headers(headers: MutableMapping[str, str], request_id: str, source: str = INSTANCE) -> None:
-    headers[SOURCE] = source
-    headers["X-Request-Id"] = request_id
-    headers["X-Content-Type-Options"] = "nosniff"
+def set_common_headers(found: MutableMapping[str, str], request_id: str, source: str = INSTANCE) -> None:
+    found[SOURCE] = source
+    found["X-Request-Id"] = request_id
+    found.update(CONTAINMENT_HEADERS)
+
+
+def foreign_headers(
+    status: int, upstream: CIMultiDictProxy[str] | CIMultiDict[str], request_id: str
+) -> CIMultiDict[str]:
+    """The headers of an instance's or member's reply that are passed on, and those that contain it."""
+    found = headers.response_headers(upstream)
+    if status not in _WITHOUT_BODY or "Content-Type" in found:
+        contain_type(found)
+    set_common_headers(found, request_id)
+    return found
 
 
 def index_response(answer: Answer, request_id: str) -> web.StreamResponse:
@@ -49,7 +61,7 @@ def complete_response(
 
 def _answer_headers(answer: Answer, request_id: str) -> CIMultiDict[str]:
     found = CIMultiDict(answer.headers)
-    found["Cache-Control"] = "no-cache, private"
+    contain_type(found)  # a watch that the index does not answer has the type that the member says
     set_common_headers(found, request_id, INDEX if answer.from_index else INSTANCE)
     return found
 
@@ -72,7 +84,7 @@ def refusal(error: ApiError, request_id: str, *, status: int | None = None) -> w
         body=statuses.status_of(error), status=status or error.http_status, content_type="application/json"
     )
     response.headers["X-Request-Id"] = request_id
-    response.headers["Cache-Control"] = "no-cache, private"
+    response.headers.update(CONTAINMENT_HEADERS)
     retry_after = statuses.retry_seconds(error)
     if retry_after is not None:
         response.headers["Retry-After"] = str(retry_after)
@@ -83,11 +95,9 @@ def refused_upgrade(answer: UpgradeRefused, request_id: str) -> web.Response:
     """The instance's reply to an upgrade that it does not agree to."""
     if 300 <= answer.status < 400 or answer.status < 200:
         raise Unavailable("the cluster answered the upgrade with a redirect, which is not followed")
-    found = headers.response_headers(CIMultiDict(answer.headers))
+    found = foreign_headers(answer.status, answer.headers, request_id)
     found.popall("Content-Length", None)
-    response = web.Response(body=answer.body, status=answer.status, headers=found)
-    set_common_headers(response.headers, request_id)
-    return response
+    return web.Response(body=answer.body, status=answer.status, headers=found)
 
 
 def switching_protocols(headers: CIMultiDict[str]) -> bytes:

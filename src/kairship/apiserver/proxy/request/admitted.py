@@ -6,6 +6,7 @@ import msgspec
 from aiohttp import web
 
 from kairship.apiserver.proxy.request.authorisation import Authorisation
+from kairship.apiserver.proxy.request.field_selector import selector_without, without_namespaces
 from kairship.apiserver.proxy.request.request_info import RequestInfo
 from kairship.apiserver.proxy.request.request_line import RequestLine
 from kairship.apiserver.proxy.request.target import Target
@@ -22,6 +23,8 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
     caller: Caller
     authorisation: Authorisation
     envelope: Envelope
+    left_out: tuple[str, ...]
+    """Reserved namespaces that a request over all namespaces does not concern, because its caller may not use them."""
 
     @property
     def target(self) -> Target:
@@ -37,9 +40,22 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
 
     @property
     def upstream_path(self) -> str:
-        """The path at the instance's API server, with the query."""
-        target, query = self.line.target, self.line.query
-        return f"{target.upstream_path}?{query}" if query else target.upstream_path
+        """The path at the instance's API server, with the query. The query leaves out what `left_out` names."""
+        query = without_namespaces(self.line.query, self.left_out) if self.left_out else self.line.query
+        return _with_query(self.line.target, query)
+
+    @property
+    def upstream_path_of_cluster_scoped(self) -> str:
+        """The same for a kind without namespaces, of which nothing can be left out."""
+        return _with_query(self.line.target, self.line.query)
+
+    @property
+    def upstream_parameters(self) -> Mapping[str, str]:
+        """The parameters of `upstream_path`."""
+        if not self.left_out:
+            return self.parameters
+        selector = selector_without(self.left_out, self.parameters.get("fieldSelector", ""))
+        return {**self.parameters, "fieldSelector": selector}
 
     @property
     def is_upgrade(self) -> bool:
@@ -55,3 +71,7 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
             return min(_LONGEST_WATCH, float(self.parameters.get("timeoutSeconds", _LONGEST_WATCH))) + 30.0
         except ValueError:
             return _LONGEST_WATCH
+
+
+def _with_query(target: Target, query: str) -> str:
+    return f"{target.upstream_path}?{query}" if query else target.upstream_path

@@ -11,6 +11,7 @@ import uuid
 
 import msgspec
 
+from kairship.access.catalogue.attributes import is_about_secret_data
 from kairship.apiserver.audit import Spool, SpoolError
 from kairship.apiserver.audit.audit_event import Intent, Outcome, to_line
 from kairship.apiserver.audit.recorder import not_written_down
@@ -94,7 +95,7 @@ def _must_record(request_info: RequestInfo) -> bool:
     attributes = request_info.attributes
     return (
         attributes.verb not in _READ_VERBS
-        or attributes.resource == "secrets"
+        or is_about_secret_data(attributes)
         or attributes.subresource in _CONNECT_SUBRESOURCES
     )
 

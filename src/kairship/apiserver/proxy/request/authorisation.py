@@ -9,9 +9,14 @@ the index. Some requests are refused to every caller, whatever RBAC inside says.
 import msgspec
 
 from kairship import access
-from kairship.access import Authoriser, Decision, RbacScope
+from kairship.access import Authoriser, Decision, RbacScope, Role, permissions
 from kairship.access.catalogue import system_namespaces
-from kairship.access.catalogue.attributes import MEMBER_PROXY_PERMISSION, Attributes, permission_for
+from kairship.access.catalogue.attributes import (
+    MEMBER_PROXY_PERMISSION,
+    Attributes,
+    is_closed_in_members,
+    permission_for,
+)
 from kairship.apiserver.auth.authorisation import (
     holder,
     needed,
@@ -28,6 +33,12 @@ from kairship.rpc.calls import Caller
 from kairship.rpc.errors import ApiError, PermissionDenied
 
 _MOST_CACHED = 4096
+_CLUSTER_SCOPED = frozenset(
+    (rule.group, rule.resource)
+    for permission in permissions().values()
+    for rule in permission.rules
+    if not rule.namespaced
+)
 
 
 class Authorisation(msgspec.Struct, frozen=True):
@@ -39,6 +50,9 @@ class Authorisation(msgspec.Struct, frozen=True):
     extent: RbacScope | None = None
     """Of a read: how far the RBAC that the bindings stand for inside is certain to allow it. None means that only the
     instance can tell; then the index does not answer."""
+    reserved: bool = True
+    """Whether the request may concern reserved namespaces. If not, they are left out of a request over all
+    namespaces."""
 
 
 class ProxyAuthoriser:
@@ -85,7 +99,9 @@ class ProxyAuthoriser:
         if isinstance(request_info, NonResourceRequest):
             verdict = self._authoriser.on_non_resource_path(who, target.instance, request_info.verb, request_info.path)
         else:
-            verdict = self._authoriser.on_kubernetes_request(who, target.instance, request_info.attributes)
+            verdict = self._authoriser.on_kubernetes_request(
+                who, target.instance, request_info.attributes, member=target.cluster is not None
+            )
         if verdict is Decision.HIDDEN:
             raise no_instance(target.instance)
         if verdict is Decision.UNCERTAIN:
@@ -97,36 +113,52 @@ class ProxyAuthoriser:
         if verdict and isinstance(request_info, ResourceRequest) and request_info.is_object_read:
             member = target.cluster is not None
             extent = self._authoriser.rbac_scope_inside(who, target.instance, request_info.attributes, member=member)
-        return Authorisation(bool(verdict), person_inside(who.user, groups), extent)
+        reserved = not _may_span_namespaces(request_info) or self._authoriser.sees_reserved(who, target.instance)
+        return Authorisation(bool(verdict), person_inside(who.user, groups), extent, reserved)
 
     def _refusal(self, who: access.Caller, target: Target, request_info: RequestInfo) -> ApiError | None:
         """Why the request is not even forwarded to the instance's RBAC. None if RBAC inside is to decide."""
-        need = None if isinstance(request_info, NonResourceRequest) else permission_for(request_info.attributes)
-        if isinstance(request_info, NonResourceRequest) or need is None:
+        if isinstance(request_info, NonResourceRequest):
+            return _not_available(target, request_info)
+        attributes = request_info.attributes
+        need = permission_for(attributes)
+        if need is None or (target.cluster is not None and is_closed_in_members(attributes)):
             return _not_available(target, request_info)
         if who.limited_to is not None and need not in who.limited_to:
-            return outside_token(str(need))
-        attributes = request_info.attributes
-        is_guarded = system_namespaces.is_reserved(attributes.namespace) or (
-            attributes.resource == "secrets" and not attributes.namespace
-        )
-        if is_guarded and not self._authoriser.on_instance(
-            who, system_namespaces.SYSTEM_NAMESPACES_PERMISSION, target.instance
-        ):
-            return needed(system_namespaces.SYSTEM_NAMESPACES_PERMISSION)
-        return None
+            return outside_token(str(need), wanted=_wanted(request_info))
+        # Nothing that is written inside an instance opens what only administrators of the platform may do.
+        if isinstance(need, str) and permissions()[need].role is Role.PLATFORM_ADMIN:
+            return needed(need, wanted=_wanted(request_info))
+        if not system_namespaces.includes_system_namespaces(attributes):
+            return None
+        guard = system_namespaces.guard_of(str(need), attributes.path_of_resource, member=target.cluster is not None)
+        if self._authoriser.on_instance(who, guard, target.instance):
+            return None
+        return needed(guard, place="instance", wanted=_wanted(request_info))
+
+
+def _may_span_namespaces(request_info: RequestInfo) -> bool:
+    """Whether the request concerns objects in all namespaces, unless a kind that is not known here has none."""
+    if isinstance(request_info, NonResourceRequest) or not request_info.spans_namespaces:
+        return False
+    return (request_info.attributes.group, request_info.attributes.resource) not in _CLUSTER_SCOPED
+
+
+def _wanted(request_info: RequestInfo) -> str:
+    """The request in words: its verb, kind and namespace."""
+    if isinstance(request_info, NonResourceRequest):
+        return f"{request_info.verb} {request_info.path}"
+    attributes = request_info.attributes
+    kind = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    part = f"/{attributes.subresource}" if attributes.subresource else ""
+    where = f" in namespace {attributes.namespace}" if attributes.namespace else ""
+    return f"{attributes.verb} {kind}{part}{where}"
 
 
 def _not_available(target: Target, request_info: RequestInfo) -> PermissionDenied:
     """For what no permission of the plane opens: through it a caller could become another user or reach other hosts."""
-    if isinstance(request_info, NonResourceRequest):
-        wanted = f"{request_info.verb} {request_info.path}"
-    else:
-        attributes = request_info.attributes
-        kind = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
-        wanted = f"{attributes.verb} {kind}" + (f"/{attributes.subresource}" if attributes.subresource else "")
     server = f"instance {target.instance}" if target.cluster is None else f"cluster {target.cluster}"
     return PermissionDenied(
-        f"{wanted} is not available through the plane, and no role grants it; "
+        f"{_wanted(request_info)} is not available through the plane, and no role grants it; "
         f"the operator of {server} can do it with a kubeconfig of that API server itself"
     )

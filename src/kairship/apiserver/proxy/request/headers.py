@@ -31,7 +31,6 @@ _REQUEST = _lower(
 )
 _RESPONSE = _lower(
     "Audit-Id",
-    "Cache-Control",
     "Content-Encoding",
     "Content-Length",
     "Content-Type",

@@ -14,6 +14,7 @@ from kairship.access.catalogue.attributes import Attributes
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 _WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_COLLECTION_VERBS = frozenset({"list", "watch", "deletecollection"})
 # Old paths such as /api/v1/watch/pods name a verb. No current client uses them. They count as paths that name no
 # resource, of which only those of discovery are open.
 _VERBS_IN_PATHS = frozenset({"watch", "proxy"})
@@ -36,6 +37,11 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     def is_write(self) -> bool:
         """Whether the verb is a writing one. `create` on a subresource may still write nothing, as exec does."""
         return self.attributes.verb in _WRITE_VERBS
+
+    @property
+    def spans_namespaces(self) -> bool:
+        """Whether it concerns the objects of all namespaces, if the kind is a namespaced one."""
+        return self.attributes.verb in _COLLECTION_VERBS and not self.attributes.namespace
 
     @property
     def is_object_read(self) -> bool:

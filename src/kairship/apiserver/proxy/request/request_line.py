@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from kairship.access.catalogue.attributes import is_about_secret_data
 from kairship.apiserver.auth.authentication import refuse_secrets
 from kairship.apiserver.flowcontrol.fair_queue import Destination
 from kairship.apiserver.proxy.request.request_info import (
@@ -107,4 +108,4 @@ def _needs_current_rights(request_info: RequestInfo) -> bool:
         return False
     attributes = request_info.attributes
     is_read = attributes.verb in {"get", "list", "watch"}
-    return not is_read or attributes.resource == "secrets" or attributes.subresource in _SENSITIVE_SUBRESOURCES
+    return not is_read or is_about_secret_data(attributes) or attributes.subresource in _SENSITIVE_SUBRESOURCES

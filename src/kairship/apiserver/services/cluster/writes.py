@@ -8,8 +8,9 @@ from typing import Any
 
 from protobuf.wkt import Empty
 
+from kairship.apiserver.auth.authorisation import needed
 from kairship.apiserver.services.cluster.base import ClusterServiceBase
-from kairship.apiserver.services.cluster.joining import join_refusal
+from kairship.apiserver.services.cluster.joining import ATTACH, join_refusal
 from kairship.apiserver.services.cluster.members import Member
 from kairship.apiserver.services.cluster.taints import check_taints, karmada_taints, label_patch
 from kairship.apiserver.services.cluster.view import member_view
@@ -104,6 +105,8 @@ class ClusterWrites(ClusterServiceBase):
             registered = await self._registered_clusters(call)
         if not registered.is_visible(name):
             raise NotFound(f"container management has no cluster {name}: register it first")
+        if not registered.is_attachable(name):
+            raise needed(ATTACH)
         if reason := join_refusal(name, instance, registered):
             raise FailedPrecondition(f"cluster {name} cannot join instance {instance.metadata.name}: {reason}")
 

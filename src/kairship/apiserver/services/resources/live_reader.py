@@ -2,6 +2,9 @@
 
 An API server neither sorts nor searches by part of a name, so every list reads everything. The index exists to avoid
 that; this reader answers when the index cannot, and its memory is bounded all the same.
+
+The instance is read with the plane's own credential, because the entrance has authorised the caller for exactly what is
+read. A member is read as the caller, so that the member's own RBAC decides too.
 """
 
 import asyncio
@@ -19,7 +22,7 @@ from kairship.apiserver.services.resources.reader import (
     fits,
     refuse_too_many,
 )
-from kairship.kube import Client, NotFound, Object, Resource, kinds
+from kairship.kube import Client, Forbidden, NotFound, Object, Resource, kinds
 from kairship.rpc.calls import Call, patience
 
 _PAGE = 250
@@ -40,7 +43,7 @@ class LiveReader:
         kept: list[Object] = []
         total = 0
         async with asyncio.timeout(patience(call)):
-            async with aclosing(self._pages(query)) as pages:
+            async with aclosing(self._pages(query, call)) as pages:
                 async for page in pages:
                     fitting = [obj for obj in page if fits(obj, query)]
                     total += len(fitting)
@@ -48,21 +51,58 @@ class LiveReader:
                     kept = sorted([*kept, *fitting], key=query.key, reverse=query.descending)[:needed]
         return Found(query.window.cut(kept), total)
 
-    async def _pages(self, query: Query) -> AsyncGenerator[list[Object]]:
+    async def _pages(self, query: Query, call: Call) -> AsyncGenerator[list[Object]]:
         """The pages of the namespaces that the caller may see, and of no others."""
-        resource = MemberResource.at(query.cluster, query.resource) if query.cluster else query.resource
         namespaces = query.visible.namespaces_to_list(query.namespace) if query.resource.namespaced else [None]
         for namespace in namespaces:
-            pages = self._clients.instance(query.instance).pages(
+            continue_token: str | None = None
+            while continue_token != "":
+                items, continue_token = await self._page(query, namespace, continue_token, call)
+                yield items
+
+    async def _page(
+        self, query: Query, namespace: str | None, continue_token: str | None, call: Call
+    ) -> tuple[list[Object], str]:
+        """One page, and the token to continue with: empty on the last page."""
+        resource = MemberResource.at(query.cluster, query.resource) if query.cluster else query.resource
+
+        async def read(client: Client) -> tuple[list[Object], str]:
+            page = await client.list(
                 resource,
                 namespace=namespace,
                 label_selector=query.label_selector,
                 field_selector=query.field_selector,
                 limit=_PAGE,
+                continue_token=continue_token,
             )
-            async with aclosing(pages):
-                async for page in pages:
-                    yield page.items
+            return page.items, page.continue_token
+
+        async def read_in_member(client: Client) -> tuple[list[Object], str]:
+            try:
+                return await read(client)
+            except Forbidden:
+                if not await self._is_in_member(query, namespace):
+                    return [], ""
+                raise
+
+        if not query.cluster:
+            return await read(self._clients.instance(query.instance))
+        return await self._clients.as_caller(query.instance, call, read_in_member)
+
+    async def _is_in_member(self, query: Query, namespace: str | None) -> bool:
+        """Whether the member has the namespace. Rights on a namespace are in it, so nobody has them where it is not.
+
+        Raises `NotFound` if there is no such member: nobody has rights there either.
+        """
+        client = self._clients.instance(query.instance)
+        await client.get(kinds.CLUSTERS, query.cluster)
+        if namespace is None:
+            return True
+        try:
+            await client.get(MemberResource.at(query.cluster, kinds.NAMESPACES), namespace)
+        except NotFound:
+            return False
+        return True
 
     async def bindings_of(
         self, instance: str, objects: Sequence[Object], *, namespace: str | None, call: Call

@@ -59,7 +59,8 @@ class GlobalManagement:
                     reply = await self._call("ListWorkspaceResources", request, ListWorkspaceResourcesResponse, call)
                 except NotFound:  # it has been deleted meanwhile
                     return
-            found.update({(each.instance, each.namespace): Assignment(each.id, workspace) for each in reply.items})
+            held = (each for each in reply.items if each.instance)  # the others are clusters
+            found.update({(each.instance, each.namespace): Assignment(each.id, workspace) for each in held})
 
         await asyncio.gather(*(read(workspace) for workspace in await self.workspaces(call)))
         return found

@@ -3,7 +3,7 @@
 `issuer` talks to a provider, `login` takes a user through the flow, `claims` finds or creates the user of an ID token.
 """
 
-from kairship.ghippo.identity.oidc.issuer import Issuers
+from kairship.ghippo.identity.oidc.issuer import Issuers, ProviderUnreachable
 from kairship.ghippo.identity.oidc.login import ProviderLogin
 
-__all__ = ["Issuers", "ProviderLogin"]
+__all__ = ["Issuers", "ProviderLogin", "ProviderUnreachable"]

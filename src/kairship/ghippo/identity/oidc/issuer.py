@@ -1,6 +1,8 @@
 """The client of identity providers: reads their metadata and keys, and exchanges codes for ID tokens.
 
-Replies are bounded in time and size, and redirects are not followed. Metadata is cached for an hour; keys until a token
+Connections are held to the operator's rule of addresses, replies are bounded in time and size, and redirects are not
+followed. Callers learn nothing of what answers at an issuer's address, because signing in begins without a credential:
+`ProviderUnreachable` has the reason for the log. Metadata is cached for an hour; keys until a token
 names an unknown one, so that a provider can rotate its keys at any moment.
 """
 
@@ -16,15 +18,24 @@ from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
 from kairship.ghippo.errors import PermissionDenied, Unavailable
+from kairship.ghippo.outgoing import outgoing_session, reason_of
+from kairship.kube import AddressRule
 from kairship.reconcile import Clock, SystemClock
 
-TIMEOUT = aiohttp.ClientTimeout(total=10.0, connect=5.0)
 MAX_BYTES = 512 * 1024
 # No symmetric algorithm, because the client secret is no signing key; and never `none`.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 _METADATA_KEPT = 3600.0
 _KEYS_REFETCH_AFTER = 10.0
 _LEEWAY = 60
+
+
+class ProviderUnreachable(Unavailable):
+    """No usable answer of a provider. `reason` is for the log of the operator."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("the identity provider could not be reached; try again in a moment")
+        self.reason = reason
 
 
 class ProviderMetadata(msgspec.Struct, frozen=True):
@@ -66,7 +77,9 @@ class _Issuer:
 class Issuers:
     """The providers with their cached metadata and keys. One per process, to be closed."""
 
-    def __init__(self, *, clock: Clock | None = None) -> None:
+    def __init__(self, addresses: AddressRule, *, clock: Clock | None = None) -> None:
+        """`addresses` are those that providers may have."""
+        self._addresses = addresses
         self._clock = clock or SystemClock()
         self._known: dict[str, _Issuer] = {}
         self._session: aiohttp.ClientSession | None = None
@@ -151,12 +164,14 @@ class Issuers:
         body = await self._request("GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         metadata = _decoded(body, ProviderMetadata)
         if metadata.issuer != issuer:
-            raise PermissionDenied(f"the identity provider names itself {metadata.issuer[:200]!r} and not {issuer!r}")
+            raise ProviderUnreachable(
+                f"the identity provider names itself {metadata.issuer[:200]!r} and not {issuer!r}"
+            )
         secure = issuer.startswith("https://")
         needed = (metadata.authorization_endpoint, metadata.token_endpoint, metadata.jwks_uri)
         for url in (*needed, metadata.end_session_endpoint or issuer):
             if not url.startswith(("https://",) if secure else ("https://", "http://")):
-                raise PermissionDenied("the identity provider has endpoints without https; correct its configuration")
+                raise ProviderUnreachable("the identity provider has endpoints without https")
         known = self._known[issuer] = _Issuer(metadata, self._clock.now())
         return known
 
@@ -170,7 +185,7 @@ class Issuers:
 
     async def _request(self, method: str, url: str, **more: Any) -> bytes:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=TIMEOUT)
+            self._session = outgoing_session(self._addresses)
         try:
             async with self._session.request(method, url, allow_redirects=False, **more) as reply:
                 body = await reply.content.read(MAX_BYTES + 1)
@@ -178,14 +193,14 @@ class Issuers:
                     body += piece
                 status = reply.status
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise Unavailable("the identity provider cannot be reached; try again in a moment") from error
-        if status in {400, 401, 403}:
+            raise ProviderUnreachable(reason_of(error)) from error
+        if method == "POST" and status in {400, 401, 403}:
             # The body may quote the code or the secret, so it is not passed on.
             raise PermissionDenied(
                 "the identity provider refused the sign-in; begin again, or check the client's settings"
             )
         if status != 200 or len(body) > MAX_BYTES:
-            raise Unavailable(f"the identity provider answered {status}; try again in a moment")
+            raise ProviderUnreachable(f"the identity provider answered {status}, or more than {MAX_BYTES} bytes")
         return body
 
 
@@ -203,7 +218,7 @@ def _decoded(body: bytes, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unavailable("the answer of the identity provider is not OpenID Connect; check its issuer") from error
+        raise ProviderUnreachable("the answer of the identity provider is not OpenID Connect") from error
 
 
 def _invalid_id_token() -> PermissionDenied:

@@ -51,6 +51,7 @@ class ProviderLogin:
 
     async def begin(self, name: str, redirect_uri: str) -> AuthorizationRequest:
         provider = await self._usable(name)
+        _check_confirmed(provider)
         if redirect_uri not in provider.redirect_uris.split("\n"):
             raise InvalidArgument(_UNKNOWN_REDIRECT, field="redirect_uri")
         metadata = await self._issuers.discover(provider.issuer)
@@ -97,6 +98,7 @@ class ProviderLogin:
         if begun is None or begun.provider != name or begun.expires_at <= at:
             raise PermissionDenied("this sign-in is not known, or too old; begin again")
         provider = await self._usable(name)
+        _check_confirmed(provider)
         client = Client(
             issuer=provider.issuer,
             client_id=provider.client_id,
@@ -107,8 +109,15 @@ class ProviderLogin:
         claims = await self._issuers.verify(client, token, nonce=begun.nonce, at=self._now())
 
         def work(connection: sa.Connection) -> SignedIn:
+            if identity_providers.get(connection, name) != provider:
+                raise PermissionDenied("the identity provider was changed during this sign-in; begin again")
             user = find_or_create_user(
-                connection, claims, provider=name, groups_claim=provider.groups_claim, at=self._now()
+                connection,
+                claims,
+                provider=name,
+                issuer=provider.issuer,
+                groups_claim=provider.groups_claim,
+                at=self._now(),
             )
             return self._sign_in.as_user(connection, user, origin, id_token=token)
 
@@ -132,6 +141,14 @@ class ProviderLogin:
         if provider.disabled:
             raise NotFound(f"there is no identity provider {name}")
         return provider
+
+
+def _check_confirmed(provider: sa.Row[tuple[object, ...]]) -> None:
+    if provider.unconfirmed:
+        raise PermissionDenied(
+            f"the settings of {provider.name} were changed, and nobody can sign in with it until an administrator"
+            " confirms that its users are the same (keepUsers of the identity provider); ask an administrator"
+        )
 
 
 def _with_query(endpoint: str, query: dict[str, str]) -> str:

@@ -26,13 +26,15 @@ async def claim(client: Client, *, uid: str, name: str) -> None:
     _refuse_foreign(found, uid)
 
 
+async def is_held(client: Client, *, uid: str) -> bool:
+    """Whether instance `uid` has claimed the Karmada."""
+    return await _find(client, uid) is not None
+
+
 async def release(client: Client, *, uid: str) -> None:
     """Deletes the claim if it is that of instance `uid`."""
-    try:
-        found = await client.get(kinds.CONFIGMAPS, NAME, namespace=NAMESPACE)
-    except NotFound:
-        return
-    if _holder(found).get("uid") == uid:
+    found = await _find(client, uid)
+    if found is not None:
         await client.delete(
             kinds.CONFIGMAPS,
             NAME,
@@ -40,6 +42,15 @@ async def release(client: Client, *, uid: str) -> None:
             uid=found["metadata"]["uid"],
             missing_ok=True,
         )
+
+
+async def _find(client: Client, uid: str) -> Any:
+    """The claim of instance `uid`; None if there is none, or that of another instance."""
+    try:
+        found = await client.get(kinds.CONFIGMAPS, NAME, namespace=NAMESPACE)
+    except NotFound:
+        return None
+    return found if _holder(found).get("uid") == uid else None
 
 
 def _refuse_foreign(found: Any, uid: str) -> None:

@@ -2,7 +2,7 @@
 
 The driver uses the Karmada and nothing more: settings, versions, backups and deletion are the owner's business. The
 claim is the only object that an adoption writes; before that, the steps check everything that could make the adoption a
-mistake. Deleting the instance removes the claim and leaves all else as it is.
+mistake. Deleting the instance removes the claim and the plane's admission policies, and leaves all else as it is.
 
 The driver keeps no state. It is given a function that finds the kubeconfig of an instance and calls it each time, so a
 rotated credential needs no attention, and neither does a restart. Only the health is polled constantly; it uses the
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import structlog
 
+from kairship.instances import admission
 from kairship.instances.access_review import missing_rights
 from kairship.instances.credentials import self_renewing
 from kairship.instances.drivers.driver import (
@@ -89,7 +90,7 @@ class ExternalDriver:
         return []  # no upgrade can have begun
 
     async def delete(self, uid: str) -> Sequence[Step]:
-        return [Step("release", "removing the claim on the Karmada", lambda: self._release(uid))]
+        return [Step("release", "removing claim and policies from the Karmada", lambda: self._release(uid))]
 
     async def connection(self, uid: str) -> Connection:
         try:
@@ -174,9 +175,16 @@ class ExternalDriver:
         # A Karmada that is gone for good, or does not accept the credential any more, must not block the deletion.
         try:
             async with self._client(uid) as client:
+                if await claim.is_held(client, uid=uid):
+                    await _remove_policies(client)
                 await claim.release(client, uid=uid)
         except (TransportError, Unauthorized, Forbidden, DriverError) as error:
             log.warning("instance deleted without removing its claim", uid=uid, claim=claim.CLAIM, error=str(error))
+
+
+async def _remove_policies(client: Client) -> None:
+    for resource, manifest in reversed(admission.manifests()):
+        await client.delete(resource, manifest["metadata"]["name"], missing_ok=True)
 
 
 def _owners_business(name: str, act: str) -> DriverError:

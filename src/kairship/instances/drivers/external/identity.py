@@ -32,6 +32,7 @@ _SERVED = {
     "policy.karmada.io/v1alpha1": "PropagationPolicy",
     "cluster.karmada.io/v1alpha1": "Cluster",
 }
+_POLICIES = "admissionregistration.k8s.io/v1"
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -45,10 +46,17 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 async def require_karmada(client: Client) -> None:
-    """Raises `AdoptRefused` if the server does not serve Karmada's APIs.
+    """Raises `AdoptRefused` if the server does not serve Karmada's APIs and admission policies.
 
     Discovery needs no permission, so a missing permission is not mistaken for this.
     """
+    try:
+        await client.discovery.find(_POLICIES, "ValidatingAdmissionPolicy")
+    except UnknownKind as error:
+        raise AdoptRefused(
+            f"the API server at {client.connection.server} is older than Kubernetes v1.30: it does not serve the "
+            f"admission policies of {_POLICIES}, without which people could gain rights by Karmada. Upgrade it first"
+        ) from error
     for api_version, kind in _SERVED.items():
         try:
             await client.discovery.find(api_version, kind)

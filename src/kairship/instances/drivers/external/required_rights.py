@@ -22,6 +22,8 @@ NEEDED = (
     Right("policy.karmada.io", "clusteroverridepolicies", READ, "statistics"),
     Right("apiextensions.k8s.io", "customresourcedefinitions", READ, "knowing its version and kinds"),
     Right("apiregistration.k8s.io", "apiservices", READ, "the health of its components"),
+    Right("admissionregistration.k8s.io", "validatingadmissionpolicies", WRITE, "holding people to their rights"),
+    Right("admissionregistration.k8s.io", "validatingadmissionpolicybindings", WRITE, "holding people to their rights"),
     Right("coordination.k8s.io", "leases", READ, "the health of its components"),
     Right("", "serviceaccounts", WRITE, "the identity that reads for the index"),
     Right("", "serviceaccounts/token", ("create",), "the identity that reads for the index"),

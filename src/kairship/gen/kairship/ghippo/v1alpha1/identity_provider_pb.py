@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from protobuf import DescFile
 
 
-_IdentityProviderFields: TypeAlias = Literal["name", "display_name", "issuer", "client_id", "groups_claim", "redirect_uris", "disabled"]
+_IdentityProviderFields: TypeAlias = Literal["name", "display_name", "issuer", "client_id", "groups_claim", "redirect_uris", "disabled", "unconfirmed"]
 
 class IdentityProvider(Message[_IdentityProviderFields]):
     """
@@ -70,9 +70,15 @@ class IdentityProvider(Message[_IdentityProviderFields]):
             ```proto
             bool disabled = 7;
             ```
+        unconfirmed:
+            It was changed, and nobody has said yet that its users are the same: they cannot sign in. Set by the server.
+
+            ```proto
+            bool unconfirmed = 8;
+            ```
     """
 
-    __slots__ = ("name", "display_name", "issuer", "client_id", "groups_claim", "redirect_uris", "disabled")
+    __slots__ = ("name", "display_name", "issuer", "client_id", "groups_claim", "redirect_uris", "disabled", "unconfirmed")
 
     if TYPE_CHECKING:
 
@@ -86,6 +92,7 @@ class IdentityProvider(Message[_IdentityProviderFields]):
             groups_claim: str = "",
             redirect_uris: list[str] | None = None,
             disabled: bool = False,
+            unconfirmed: bool = False,
         ) -> None:
             pass
 
@@ -96,6 +103,7 @@ class IdentityProvider(Message[_IdentityProviderFields]):
         groups_claim: str
         redirect_uris: list[str]
         disabled: bool
+        unconfirmed: bool
 
 _ListIdentityProvidersRequestFields: TypeAlias = NoReturn
 
@@ -215,7 +223,7 @@ class GetIdentityProviderRequest(Message[_GetIdentityProviderRequestFields]):
 
         name: str
 
-_UpdateIdentityProviderRequestFields: TypeAlias = Literal["name", "provider", "client_secret"]
+_UpdateIdentityProviderRequestFields: TypeAlias = Literal["name", "provider", "client_secret", "keep_users"]
 
 class UpdateIdentityProviderRequest(Message[_UpdateIdentityProviderRequestFields]):
     """
@@ -240,9 +248,16 @@ class UpdateIdentityProviderRequest(Message[_UpdateIdentityProviderRequestFields
             ```proto
             string client_secret = 3;
             ```
+        keep_users:
+            Whoever has this provider's users and groups with these settings is who had them before. Only somebody who holds
+            everything that they hold can say so.
+
+            ```proto
+            bool keep_users = 4;
+            ```
     """
 
-    __slots__ = ("name", "provider", "client_secret")
+    __slots__ = ("name", "provider", "client_secret", "keep_users")
 
     if TYPE_CHECKING:
 
@@ -252,12 +267,14 @@ class UpdateIdentityProviderRequest(Message[_UpdateIdentityProviderRequestFields
             name: str = "",
             provider: IdentityProvider | None = None,
             client_secret: str = "",
+            keep_users: bool = False,
         ) -> None:
             pass
 
         name: str
         provider: IdentityProvider | None
         client_secret: str
+        keep_users: bool
 
 _DeleteIdentityProviderRequestFields: TypeAlias = Literal["name"]
 
@@ -291,7 +308,7 @@ class DeleteIdentityProviderRequest(Message[_DeleteIdentityProviderRequestFields
 
 
 _DESC = file_desc(
-    b'\n0kairship/ghippo/v1alpha1/identity_provider.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto"\xe2\x01\n\x10IdentityProvider\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12!\n\x0cdisplay_name\x18\x02 \x01(\tR\x0bdisplayName\x12\x16\n\x06issuer\x18\x03 \x01(\tR\x06issuer\x12\x1b\n\tclient_id\x18\x04 \x01(\tR\x08clientId\x12!\n\x0cgroups_claim\x18\x05 \x01(\tR\x0bgroupsClaim\x12#\n\rredirect_uris\x18\x06 \x03(\tR\x0credirectUris\x12\x1a\n\x08disabled\x18\x07 \x01(\x08R\x08disabled"\x1e\n\x1cListIdentityProvidersRequest"a\n\x1dListIdentityProvidersResponse\x12@\n\x05items\x18\x01 \x03(\x0b2*.kairship.ghippo.v1alpha1.IdentityProviderR\x05items"\x9e\x01\n\x1dCreateIdentityProviderRequest\x12N\n\x08provider\x18\x01 \x01(\x0b2*.kairship.ghippo.v1alpha1.IdentityProviderR\x08providerB\x06\xbaH\x03\xc8\x01\x01\x12-\n\rclient_secret\x18\x02 \x01(\tR\x0cclientSecretB\x08\xbaH\x05r\x03\x18\x80\x08";\n\x1aGetIdentityProviderRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01"\xbd\x01\n\x1dUpdateIdentityProviderRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12N\n\x08provider\x18\x02 \x01(\x0b2*.kairship.ghippo.v1alpha1.IdentityProviderR\x08providerB\x06\xbaH\x03\xc8\x01\x01\x12-\n\rclient_secret\x18\x03 \x01(\tR\x0cclientSecretB\x08\xbaH\x05r\x03\x18\x80\x08">\n\x1dDeleteIdentityProviderRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x012\xf9\x08\n\x11IdentityProviders\x12\xe5\x01\n\x15ListIdentityProviders\x126.kairship.ghippo.v1alpha1.ListIdentityProvidersRequest\x1a7.kairship.ghippo.v1alpha1.ListIdentityProvidersResponse"[\x8a\xce\x18\x1cghippo.identityproviders.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02-\x12+/apis/ghippo.io/v1alpha1/identity-providers\x12\xe0\x01\n\x16CreateIdentityProvider\x127.kairship.ghippo.v1alpha1.CreateIdentityProviderRequest\x1a*.kairship.ghippo.v1alpha1.IdentityProvider"a\x8a\xce\x18\x1fghippo.identityproviders.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x020:\x01*"+/apis/ghippo.io/v1alpha1/identity-providers\x12\xdb\x01\n\x13GetIdentityProvider\x124.kairship.ghippo.v1alpha1.GetIdentityProviderRequest\x1a*.kairship.ghippo.v1alpha1.IdentityProvider"b\x8a\xce\x18\x1cghippo.identityproviders.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024\x122/apis/ghippo.io/v1alpha1/identity-providers/{name}\x12\xe7\x01\n\x16UpdateIdentityProvider\x127.kairship.ghippo.v1alpha1.UpdateIdentityProviderRequest\x1a*.kairship.ghippo.v1alpha1.IdentityProvider"h\x8a\xce\x18\x1fghippo.identityproviders.update\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x027:\x01*\x1a2/apis/ghippo.io/v1alpha1/identity-providers/{name}\x12\xd0\x01\n\x16DeleteIdentityProvider\x127.kairship.ghippo.v1alpha1.DeleteIdentityProviderRequest\x1a\x16.google.protobuf.Empty"e\x8a\xce\x18\x1fghippo.identityproviders.delete\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024*2/apis/ghippo.io/v1alpha1/identity-providers/{name}b\x06proto3',
+    b'\n0kairship/ghippo/v1alpha1/identity_provider.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto"\x84\x02\n\x10IdentityProvider\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12!\n\x0cdisplay_name\x18\x02 \x01(\tR\x0bdisplayName\x12\x16\n\x06issuer\x18\x03 \x01(\tR\x06issuer\x12\x1b\n\tclient_id\x18\x04 \x01(\tR\x08clientId\x12!\n\x0cgroups_claim\x18\x05 \x01(\tR\x0bgroupsClaim\x12#\n\rredirect_uris\x18\x06 \x03(\tR\x0credirectUris\x12\x1a\n\x08disabled\x18\x07 \x01(\x08R\x08disabled\x12 \n\x0bunconfirmed\x18\x08 \x01(\x08R\x0bunconfirmed"\x1e\n\x1cListIdentityProvidersRequest"a\n\x1dListIdentityProvidersResponse\x12@\n\x05items\x18\x01 \x03(\x0b2*.kairship.ghippo.v1alpha1.IdentityProviderR\x05items"\x9e\x01\n\x1dCreateIdentityProviderRequest\x12N\n\x08provider\x18\x01 \x01(\x0b2*.kairship.ghippo.v1alpha1.IdentityProviderR\x08providerB\x06\xbaH\x03\xc8\x01\x01\x12-\n\rclient_secret\x18\x02 \x01(\tR\x0cclientSecretB\x08\xbaH\x05r\x03\x18\x80\x08";\n\x1aGetIdentityProviderRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01"\xdc\x01\n\x1dUpdateIdentityProviderRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12N\n\x08provider\x18\x02 \x01(\x0b2*.kairship.ghippo.v1alpha1.IdentityProviderR\x08providerB\x06\xbaH\x03\xc8\x01\x01\x12-\n\rclient_secret\x18\x03 \x01(\tR\x0cclientSecretB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x1d\n\nkeep_users\x18\x04 \x01(\x08R\tkeepUsers">\n\x1dDeleteIdentityProviderRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x012\xf9\x08\n\x11IdentityProviders\x12\xe5\x01\n\x15ListIdentityProviders\x126.kairship.ghippo.v1alpha1.ListIdentityProvidersRequest\x1a7.kairship.ghippo.v1alpha1.ListIdentityProvidersResponse"[\x8a\xce\x18\x1cghippo.identityproviders.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02-\x12+/apis/ghippo.io/v1alpha1/identity-providers\x12\xe0\x01\n\x16CreateIdentityProvider\x127.kairship.ghippo.v1alpha1.CreateIdentityProviderRequest\x1a*.kairship.ghippo.v1alpha1.IdentityProvider"a\x8a\xce\x18\x1fghippo.identityproviders.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x020:\x01*"+/apis/ghippo.io/v1alpha1/identity-providers\x12\xdb\x01\n\x13GetIdentityProvider\x124.kairship.ghippo.v1alpha1.GetIdentityProviderRequest\x1a*.kairship.ghippo.v1alpha1.IdentityProvider"b\x8a\xce\x18\x1cghippo.identityproviders.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024\x122/apis/ghippo.io/v1alpha1/identity-providers/{name}\x12\xe7\x01\n\x16UpdateIdentityProvider\x127.kairship.ghippo.v1alpha1.UpdateIdentityProviderRequest\x1a*.kairship.ghippo.v1alpha1.IdentityProvider"h\x8a\xce\x18\x1fghippo.identityproviders.update\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x027:\x01*\x1a2/apis/ghippo.io/v1alpha1/identity-providers/{name}\x12\xd0\x01\n\x16DeleteIdentityProvider\x127.kairship.ghippo.v1alpha1.DeleteIdentityProviderRequest\x1a\x16.google.protobuf.Empty"e\x8a\xce\x18\x1fghippo.identityproviders.delete\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024*2/apis/ghippo.io/v1alpha1/identity-providers/{name}b\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from protobuf import DescFile
 
 
-_WebhookFields: TypeAlias = Literal["name", "url", "disabled", "pending", "delivered_sequence", "problem", "refused"]
+_WebhookFields: TypeAlias = Literal["name", "url", "disabled", "pending", "delivered_sequence", "problem", "refused", "owner"]
 
 class Webhook(Message[_WebhookFields]):
     """
@@ -75,9 +75,16 @@ class Webhook(Message[_WebhookFields]):
             ```proto
             int32 refused = 7;
             ```
+        owner:
+            The user who created it or changed it last: it is sent what this user may read. Empty for the webhook of the plane's
+            own entrance, which cannot be changed.
+
+            ```proto
+            string owner = 8;
+            ```
     """
 
-    __slots__ = ("name", "url", "disabled", "pending", "delivered_sequence", "problem", "refused")
+    __slots__ = ("name", "url", "disabled", "pending", "delivered_sequence", "problem", "refused", "owner")
 
     if TYPE_CHECKING:
 
@@ -91,6 +98,7 @@ class Webhook(Message[_WebhookFields]):
             delivered_sequence: int = 0,
             problem: str = "",
             refused: int = 0,
+            owner: str = "",
         ) -> None:
             pass
 
@@ -101,6 +109,7 @@ class Webhook(Message[_WebhookFields]):
         delivered_sequence: int
         problem: str
         refused: int
+        owner: str
 
 _ListWebhooksRequestFields: TypeAlias = NoReturn
 
@@ -330,7 +339,7 @@ class DeleteWebhookRequest(Message[_DeleteWebhookRequestFields]):
 
 
 _DESC = file_desc(
-    b'\n&kairship/ghippo/v1alpha1/webhook.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto"\xc8\x01\n\x07Webhook\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n\x03url\x18\x02 \x01(\tR\x03url\x12\x1a\n\x08disabled\x18\x03 \x01(\x08R\x08disabled\x12\x18\n\x07pending\x18\x04 \x01(\x05R\x07pending\x12-\n\x12delivered_sequence\x18\x05 \x01(\x03R\x11deliveredSequence\x12\x18\n\x07problem\x18\x06 \x01(\tR\x07problem\x12\x18\n\x07refused\x18\x07 \x01(\x05R\x07refused"\x15\n\x13ListWebhooksRequest"O\n\x14ListWebhooksResponse\x127\n\x05items\x18\x01 \x03(\x0b2!.kairship.ghippo.v1alpha1.WebhookR\x05items"S\n\x14CreateWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x1c\n\x03url\x18\x02 \x01(\tR\x03urlB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10"l\n\x15CreateWebhookResponse\x12;\n\x07webhook\x18\x01 \x01(\x0b2!.kairship.ghippo.v1alpha1.WebhookR\x07webhook\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret"2\n\x11GetWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01"o\n\x14UpdateWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x1c\n\x03url\x18\x02 \x01(\tR\x03urlB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12\x1a\n\x08disabled\x18\x03 \x01(\x08R\x08disabled"5\n\x14DeleteWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x012\xa1\x07\n\x08Webhooks\x12\xb7\x01\n\x0cListWebhooks\x12-.kairship.ghippo.v1alpha1.ListWebhooksRequest\x1a..kairship.ghippo.v1alpha1.ListWebhooksResponse"H\x8a\xce\x18\x13ghippo.webhooks.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02#\x12!/apis/ghippo.io/v1alpha1/webhooks\x12\xc0\x01\n\rCreateWebhook\x12..kairship.ghippo.v1alpha1.CreateWebhookRequest\x1a/.kairship.ghippo.v1alpha1.CreateWebhookResponse"N\x8a\xce\x18\x16ghippo.webhooks.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02&:\x01*"!/apis/ghippo.io/v1alpha1/webhooks\x12\xad\x01\n\nGetWebhook\x12+.kairship.ghippo.v1alpha1.GetWebhookRequest\x1a!.kairship.ghippo.v1alpha1.Webhook"O\x8a\xce\x18\x13ghippo.webhooks.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02*\x12(/apis/ghippo.io/v1alpha1/webhooks/{name}\x12\xb9\x01\n\rUpdateWebhook\x12..kairship.ghippo.v1alpha1.UpdateWebhookRequest\x1a!.kairship.ghippo.v1alpha1.Webhook"U\x8a\xce\x18\x16ghippo.webhooks.update\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02-:\x01*\x1a(/apis/ghippo.io/v1alpha1/webhooks/{name}\x12\xab\x01\n\rDeleteWebhook\x12..kairship.ghippo.v1alpha1.DeleteWebhookRequest\x1a\x16.google.protobuf.Empty"R\x8a\xce\x18\x16ghippo.webhooks.delete\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02**(/apis/ghippo.io/v1alpha1/webhooks/{name}b\x06proto3',
+    b'\n&kairship/ghippo/v1alpha1/webhook.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto"\xde\x01\n\x07Webhook\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n\x03url\x18\x02 \x01(\tR\x03url\x12\x1a\n\x08disabled\x18\x03 \x01(\x08R\x08disabled\x12\x18\n\x07pending\x18\x04 \x01(\x05R\x07pending\x12-\n\x12delivered_sequence\x18\x05 \x01(\x03R\x11deliveredSequence\x12\x18\n\x07problem\x18\x06 \x01(\tR\x07problem\x12\x18\n\x07refused\x18\x07 \x01(\x05R\x07refused\x12\x14\n\x05owner\x18\x08 \x01(\tR\x05owner"\x15\n\x13ListWebhooksRequest"O\n\x14ListWebhooksResponse\x127\n\x05items\x18\x01 \x03(\x0b2!.kairship.ghippo.v1alpha1.WebhookR\x05items"S\n\x14CreateWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x1c\n\x03url\x18\x02 \x01(\tR\x03urlB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10"l\n\x15CreateWebhookResponse\x12;\n\x07webhook\x18\x01 \x01(\x0b2!.kairship.ghippo.v1alpha1.WebhookR\x07webhook\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret"2\n\x11GetWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01"o\n\x14UpdateWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x1c\n\x03url\x18\x02 \x01(\tR\x03urlB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12\x1a\n\x08disabled\x18\x03 \x01(\x08R\x08disabled"5\n\x14DeleteWebhookRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x012\xa1\x07\n\x08Webhooks\x12\xb7\x01\n\x0cListWebhooks\x12-.kairship.ghippo.v1alpha1.ListWebhooksRequest\x1a..kairship.ghippo.v1alpha1.ListWebhooksResponse"H\x8a\xce\x18\x13ghippo.webhooks.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02#\x12!/apis/ghippo.io/v1alpha1/webhooks\x12\xc0\x01\n\rCreateWebhook\x12..kairship.ghippo.v1alpha1.CreateWebhookRequest\x1a/.kairship.ghippo.v1alpha1.CreateWebhookResponse"N\x8a\xce\x18\x16ghippo.webhooks.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02&:\x01*"!/apis/ghippo.io/v1alpha1/webhooks\x12\xad\x01\n\nGetWebhook\x12+.kairship.ghippo.v1alpha1.GetWebhookRequest\x1a!.kairship.ghippo.v1alpha1.Webhook"O\x8a\xce\x18\x13ghippo.webhooks.get\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02*\x12(/apis/ghippo.io/v1alpha1/webhooks/{name}\x12\xb9\x01\n\rUpdateWebhook\x12..kairship.ghippo.v1alpha1.UpdateWebhookRequest\x1a!.kairship.ghippo.v1alpha1.Webhook"U\x8a\xce\x18\x16ghippo.webhooks.update\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02-:\x01*\x1a(/apis/ghippo.io/v1alpha1/webhooks/{name}\x12\xab\x01\n\rDeleteWebhook\x12..kairship.ghippo.v1alpha1.DeleteWebhookRequest\x1a\x16.google.protobuf.Empty"R\x8a\xce\x18\x16ghippo.webhooks.delete\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02**(/apis/ghippo.io/v1alpha1/webhooks/{name}b\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),

@@ -532,7 +532,7 @@ class RemoveWorkspaceMemberRequest(Message[_RemoveWorkspaceMemberRequestFields])
         workspace: str
         id: str
 
-_WorkspaceResourceFields: TypeAlias = Literal["id", "instance", "namespace"]
+_WorkspaceResourceFields: TypeAlias = Literal["id", "instance", "namespace", "cluster"]
 
 class WorkspaceResource(Message[_WorkspaceResourceFields]):
     """
@@ -557,9 +557,15 @@ class WorkspaceResource(Message[_WorkspaceResourceFields]):
             ```proto
             string namespace = 3;
             ```
+        cluster:
+            A cluster of container management; then the other two are empty.
+
+            ```proto
+            string cluster = 4;
+            ```
     """
 
-    __slots__ = ("id", "instance", "namespace")
+    __slots__ = ("id", "instance", "namespace", "cluster")
 
     if TYPE_CHECKING:
 
@@ -569,12 +575,14 @@ class WorkspaceResource(Message[_WorkspaceResourceFields]):
             id: str = "",
             instance: str = "",
             namespace: str = "",
+            cluster: str = "",
         ) -> None:
             pass
 
         id: str
         instance: str
         namespace: str
+        cluster: str
 
 _ListWorkspaceResourcesRequestFields: TypeAlias = Literal["workspace"]
 
@@ -636,7 +644,7 @@ class ListWorkspaceResourcesResponse(Message[_ListWorkspaceResourcesResponseFiel
 
         items: list[WorkspaceResource]
 
-_AddWorkspaceResourceRequestFields: TypeAlias = Literal["workspace", "instance", "namespace"]
+_AddWorkspaceResourceRequestFields: TypeAlias = Literal["workspace", "instance", "namespace", "cluster"]
 
 class AddWorkspaceResourceRequest(Message[_AddWorkspaceResourceRequestFields]):
     """
@@ -652,6 +660,8 @@ class AddWorkspaceResourceRequest(Message[_AddWorkspaceResourceRequestFields]):
             string workspace = 1;
             ```
         instance:
+            An instance; empty if a cluster is named.
+
             ```proto
             string instance = 2;
             ```
@@ -661,9 +671,15 @@ class AddWorkspaceResourceRequest(Message[_AddWorkspaceResourceRequestFields]):
             ```proto
             string namespace = 3;
             ```
+        cluster:
+            A cluster of container management. Admins of the workspace may join it to instances.
+
+            ```proto
+            string cluster = 4;
+            ```
     """
 
-    __slots__ = ("workspace", "instance", "namespace")
+    __slots__ = ("workspace", "instance", "namespace", "cluster")
 
     if TYPE_CHECKING:
 
@@ -673,12 +689,14 @@ class AddWorkspaceResourceRequest(Message[_AddWorkspaceResourceRequestFields]):
             workspace: str = "",
             instance: str = "",
             namespace: str = "",
+            cluster: str = "",
         ) -> None:
             pass
 
         workspace: str
         instance: str
         namespace: str
+        cluster: str
 
 _RemoveWorkspaceResourceRequestFields: TypeAlias = Literal["workspace", "id"]
 
@@ -718,7 +736,7 @@ class RemoveWorkspaceResourceRequest(Message[_RemoveWorkspaceResourceRequestFiel
 
 
 _DESC = file_desc(
-    b'\n(kairship/ghippo/v1alpha1/workspace.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a&kairship/ghippo/v1alpha1/binding.proto\x1a"kairship/types/v1alpha1/list.proto"|\n\tWorkspace\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n\x05alias\x18\x03 \x01(\tR\x05alias\x12\x16\n\x06folder\x18\x04 \x01(\tR\x06folder\x12\x1d\n\ncreated_at\x18\x05 \x01(\x03R\tcreatedAt"\x85\x01\n\x15ListWorkspacesRequest\x12\x1b\n\x04page\x18\x01 \x01(\x05R\x04pageB\x07\xbaH\x04\x1a\x02(\x00\x12-\n\tpage_size\x18\x02 \x01(\x05R\x08pageSizeB\x10\xbaH\r\x1a\x0b(\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12 \n\x06search\x18\x03 \x01(\tR\x06searchB\x08\xbaH\x05r\x03\x18\x80\x01"\x98\x01\n\x16ListWorkspacesResponse\x129\n\x05items\x18\x01 \x03(\x0b2#.kairship.ghippo.v1alpha1.WorkspaceR\x05items\x12C\n\npagination\x18\x02 \x01(\x0b2#.kairship.types.v1alpha1.PaginationR\npagination"\x82\x01\n\x16CreateWorkspaceRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x1e\n\x05alias\x18\x02 \x01(\tR\x05aliasB\x08\xbaH\x05r\x03\x18\x80\x01\x12)\n\x06folder\x18\x03 \x01(\tR\x06folderB\x11\xbaH\x0er\x0c\x18\n2\x08^[0-9]*$">\n\x13GetWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"a\n\x16UpdateWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12\x1e\n\x05alias\x18\x02 \x01(\tR\x05aliasB\x08\xbaH\x05r\x03\x18\x80\x01"j\n\x14MoveWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12)\n\x06folder\x18\x02 \x01(\tR\x06folderB\x11\xbaH\x0er\x0c\x18\n2\x08^[0-9]*$"A\n\x16DeleteWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"r\n\x0fWorkspaceMember\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12;\n\x07subject\x18\x02 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subject\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role"F\n\x1bListWorkspaceMembersRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"_\n\x1cListWorkspaceMembersResponse\x12?\n\x05items\x18\x01 \x03(\x0b2).kairship.ghippo.v1alpha1.WorkspaceMemberR\x05items"\xa8\x01\n\x19AddWorkspaceMemberRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12C\n\x07subject\x18\x02 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subjectB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\x04role\x18\x03 \x01(\tR\x04roleB\t\xbaH\x06r\x04\x88\xce\x18\x01"b\n\x1cRemoveWorkspaceMemberRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12\x19\n\x02id\x18\x02 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x01"]\n\x11WorkspaceResource\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace"H\n\x1dListWorkspaceResourcesRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"c\n\x1eListWorkspaceResourcesResponse\x12A\n\x05items\x18\x01 \x03(\x0b2+.kairship.ghippo.v1alpha1.WorkspaceResourceR\x05items"\x94\x01\n\x1bAddWorkspaceResourceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12%\n\x08instance\x18\x02 \x01(\tR\x08instanceB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12%\n\tnamespace\x18\x03 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?"d\n\x1eRemoveWorkspaceResourceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12\x19\n\x02id\x18\x02 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x012\xee\x13\n\nWorkspaces\x12\xc5\x01\n\x0eListWorkspaces\x12/.kairship.ghippo.v1alpha1.ListWorkspacesRequest\x1a0.kairship.ghippo.v1alpha1.ListWorkspacesResponse"P\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x01\x98\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02%\x12#/apis/ghippo.io/v1alpha1/workspaces\x12\xbc\x01\n\x0fCreateWorkspace\x120.kairship.ghippo.v1alpha1.CreateWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"R\x8a\xce\x18\x18ghippo.workspaces.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02(:\x01*"#/apis/ghippo.io/v1alpha1/workspaces\x12\xbc\x01\n\x0cGetWorkspace\x12-.kairship.ghippo.v1alpha1.GetWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"X\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x021\x12//apis/ghippo.io/v1alpha1/workspaces/{workspace}\x12\xc8\x01\n\x0fUpdateWorkspace\x120.kairship.ghippo.v1alpha1.UpdateWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"^\x8a\xce\x18\x18ghippo.workspaces.update\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024:\x01*\x1a//apis/ghippo.io/v1alpha1/workspaces/{workspace}\x12\xc7\x01\n\rMoveWorkspace\x12..kairship.ghippo.v1alpha1.MoveWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"a\x8a\xce\x18\x16ghippo.workspaces.bind\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x029:\x01*"4/apis/ghippo.io/v1alpha1/workspaces/{workspace}:move\x12\xb8\x01\n\x0fDeleteWorkspace\x120.kairship.ghippo.v1alpha1.DeleteWorkspaceRequest\x1a\x16.google.protobuf.Empty"[\x8a\xce\x18\x18ghippo.workspaces.delete\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x021*//apis/ghippo.io/v1alpha1/workspaces/{workspace}\x12\xe7\x01\n\x14ListWorkspaceMembers\x125.kairship.ghippo.v1alpha1.ListWorkspaceMembersRequest\x1a6.kairship.ghippo.v1alpha1.ListWorkspaceMembersResponse"`\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x029\x127/apis/ghippo.io/v1alpha1/workspaces/{workspace}/members\x12\xdc\x01\n\x12AddWorkspaceMember\x123.kairship.ghippo.v1alpha1.AddWorkspaceMemberRequest\x1a).kairship.ghippo.v1alpha1.WorkspaceMember"f\x8a\xce\x18\x18ghippo.workspaces.update\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02<:\x01*"7/apis/ghippo.io/v1alpha1/workspaces/{workspace}/members\x12\xd1\x01\n\x15RemoveWorkspaceMember\x126.kairship.ghippo.v1alpha1.RemoveWorkspaceMemberRequest\x1a\x16.google.protobuf.Empty"h\x8a\xce\x18\x18ghippo.workspaces.update\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02>*</apis/ghippo.io/v1alpha1/workspaces/{workspace}/members/{id}\x12\xef\x01\n\x16ListWorkspaceResources\x127.kairship.ghippo.v1alpha1.ListWorkspaceResourcesRequest\x1a8.kairship.ghippo.v1alpha1.ListWorkspaceResourcesResponse"b\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02;\x129/apis/ghippo.io/v1alpha1/workspaces/{workspace}/resources\x12\xe2\x01\n\x14AddWorkspaceResource\x125.kairship.ghippo.v1alpha1.AddWorkspaceResourceRequest\x1a+.kairship.ghippo.v1alpha1.WorkspaceResource"f\x8a\xce\x18\x16ghippo.workspaces.bind\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02>:\x01*"9/apis/ghippo.io/v1alpha1/workspaces/{workspace}/resources\x12\xd5\x01\n\x17RemoveWorkspaceResource\x128.kairship.ghippo.v1alpha1.RemoveWorkspaceResourceRequest\x1a\x16.google.protobuf.Empty"h\x8a\xce\x18\x16ghippo.workspaces.bind\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02@*>/apis/ghippo.io/v1alpha1/workspaces/{workspace}/resources/{id}b\x06proto3',
+    b'\n(kairship/ghippo/v1alpha1/workspace.proto\x12\x18kairship.ghippo.v1alpha1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1ckairship/api/v1/access.proto\x1a\x1bkairship/api/v1/rules.proto\x1a&kairship/ghippo/v1alpha1/binding.proto\x1a"kairship/types/v1alpha1/list.proto"|\n\tWorkspace\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n\x05alias\x18\x03 \x01(\tR\x05alias\x12\x16\n\x06folder\x18\x04 \x01(\tR\x06folder\x12\x1d\n\ncreated_at\x18\x05 \x01(\x03R\tcreatedAt"\x85\x01\n\x15ListWorkspacesRequest\x12\x1b\n\x04page\x18\x01 \x01(\x05R\x04pageB\x07\xbaH\x04\x1a\x02(\x00\x12-\n\tpage_size\x18\x02 \x01(\x05R\x08pageSizeB\x10\xbaH\r\x1a\x0b(\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12 \n\x06search\x18\x03 \x01(\tR\x06searchB\x08\xbaH\x05r\x03\x18\x80\x01"\x98\x01\n\x16ListWorkspacesResponse\x129\n\x05items\x18\x01 \x03(\x0b2#.kairship.ghippo.v1alpha1.WorkspaceR\x05items\x12C\n\npagination\x18\x02 \x01(\x0b2#.kairship.types.v1alpha1.PaginationR\npagination"\x82\x01\n\x16CreateWorkspaceRequest\x12\x1d\n\x04name\x18\x01 \x01(\tR\x04nameB\t\xbaH\x06r\x04\x88\xce\x18\x01\x12\x1e\n\x05alias\x18\x02 \x01(\tR\x05aliasB\x08\xbaH\x05r\x03\x18\x80\x01\x12)\n\x06folder\x18\x03 \x01(\tR\x06folderB\x11\xbaH\x0er\x0c\x18\n2\x08^[0-9]*$">\n\x13GetWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"a\n\x16UpdateWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12\x1e\n\x05alias\x18\x02 \x01(\tR\x05aliasB\x08\xbaH\x05r\x03\x18\x80\x01"j\n\x14MoveWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12)\n\x06folder\x18\x02 \x01(\tR\x06folderB\x11\xbaH\x0er\x0c\x18\n2\x08^[0-9]*$"A\n\x16DeleteWorkspaceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"r\n\x0fWorkspaceMember\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12;\n\x07subject\x18\x02 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subject\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role"F\n\x1bListWorkspaceMembersRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"_\n\x1cListWorkspaceMembersResponse\x12?\n\x05items\x18\x01 \x03(\x0b2).kairship.ghippo.v1alpha1.WorkspaceMemberR\x05items"\xa8\x01\n\x19AddWorkspaceMemberRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12C\n\x07subject\x18\x02 \x01(\x0b2!.kairship.ghippo.v1alpha1.SubjectR\x07subjectB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\x04role\x18\x03 \x01(\tR\x04roleB\t\xbaH\x06r\x04\x88\xce\x18\x01"b\n\x1cRemoveWorkspaceMemberRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12\x19\n\x02id\x18\x02 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x01"w\n\x11WorkspaceResource\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance\x12\x1c\n\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x18\n\x07cluster\x18\x04 \x01(\tR\x07cluster"H\n\x1dListWorkspaceResourcesRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01"c\n\x1eListWorkspaceResourcesResponse\x12A\n\x05items\x18\x01 \x03(\x0b2+.kairship.ghippo.v1alpha1.WorkspaceResourceR\x05items"\xbf\x01\n\x1bAddWorkspaceResourceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12(\n\x08instance\x18\x02 \x01(\tR\x08instanceB\x0c\xbaH\t\xd8\x01\x01r\x04\x88\xce\x18\x01\x12%\n\tnamespace\x18\x03 \x01(\tR\tnamespaceB\x07\xbaH\x04r\x02\x18?\x12&\n\x07cluster\x18\x04 \x01(\tR\x07clusterB\x0c\xbaH\t\xd8\x01\x01r\x04\x88\xce\x18\x01"d\n\x1eRemoveWorkspaceResourceRequest\x12\'\n\tworkspace\x18\x01 \x01(\tR\tworkspaceB\t\xbaH\x06r\x04\xa0\xce\x18\x01\x12\x19\n\x02id\x18\x02 \x01(\tR\x02idB\t\xbaH\x06r\x04\x98\xce\x18\x012\xee\x13\n\nWorkspaces\x12\xc5\x01\n\x0eListWorkspaces\x12/.kairship.ghippo.v1alpha1.ListWorkspacesRequest\x1a0.kairship.ghippo.v1alpha1.ListWorkspacesResponse"P\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x01\x98\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02%\x12#/apis/ghippo.io/v1alpha1/workspaces\x12\xbc\x01\n\x0fCreateWorkspace\x120.kairship.ghippo.v1alpha1.CreateWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"R\x8a\xce\x18\x18ghippo.workspaces.create\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02(:\x01*"#/apis/ghippo.io/v1alpha1/workspaces\x12\xbc\x01\n\x0cGetWorkspace\x12-.kairship.ghippo.v1alpha1.GetWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"X\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x021\x12//apis/ghippo.io/v1alpha1/workspaces/{workspace}\x12\xc8\x01\n\x0fUpdateWorkspace\x120.kairship.ghippo.v1alpha1.UpdateWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"^\x8a\xce\x18\x18ghippo.workspaces.update\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x024:\x01*\x1a//apis/ghippo.io/v1alpha1/workspaces/{workspace}\x12\xc7\x01\n\rMoveWorkspace\x12..kairship.ghippo.v1alpha1.MoveWorkspaceRequest\x1a#.kairship.ghippo.v1alpha1.Workspace"a\x8a\xce\x18\x16ghippo.workspaces.bind\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x029:\x01*"4/apis/ghippo.io/v1alpha1/workspaces/{workspace}:move\x12\xb8\x01\n\x0fDeleteWorkspace\x120.kairship.ghippo.v1alpha1.DeleteWorkspaceRequest\x1a\x16.google.protobuf.Empty"[\x8a\xce\x18\x18ghippo.workspaces.delete\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x021*//apis/ghippo.io/v1alpha1/workspaces/{workspace}\x12\xe7\x01\n\x14ListWorkspaceMembers\x125.kairship.ghippo.v1alpha1.ListWorkspaceMembersRequest\x1a6.kairship.ghippo.v1alpha1.ListWorkspaceMembersResponse"`\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x029\x127/apis/ghippo.io/v1alpha1/workspaces/{workspace}/members\x12\xdc\x01\n\x12AddWorkspaceMember\x123.kairship.ghippo.v1alpha1.AddWorkspaceMemberRequest\x1a).kairship.ghippo.v1alpha1.WorkspaceMember"f\x8a\xce\x18\x18ghippo.workspaces.update\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02<:\x01*"7/apis/ghippo.io/v1alpha1/workspaces/{workspace}/members\x12\xd1\x01\n\x15RemoveWorkspaceMember\x126.kairship.ghippo.v1alpha1.RemoveWorkspaceMemberRequest\x1a\x16.google.protobuf.Empty"h\x8a\xce\x18\x18ghippo.workspaces.update\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02>*</apis/ghippo.io/v1alpha1/workspaces/{workspace}/members/{id}\x12\xef\x01\n\x16ListWorkspaceResources\x127.kairship.ghippo.v1alpha1.ListWorkspaceResourcesRequest\x1a8.kairship.ghippo.v1alpha1.ListWorkspaceResourcesResponse"b\x8a\xce\x18\x15ghippo.workspaces.get\x90\xce\x18\x04\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02;\x129/apis/ghippo.io/v1alpha1/workspaces/{workspace}/resources\x12\xe2\x01\n\x14AddWorkspaceResource\x125.kairship.ghippo.v1alpha1.AddWorkspaceResourceRequest\x1a+.kairship.ghippo.v1alpha1.WorkspaceResource"f\x8a\xce\x18\x16ghippo.workspaces.bind\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02>:\x01*"9/apis/ghippo.io/v1alpha1/workspaces/{workspace}/resources\x12\xd5\x01\n\x17RemoveWorkspaceResource\x128.kairship.ghippo.v1alpha1.RemoveWorkspaceResourceRequest\x1a\x16.google.protobuf.Empty"h\x8a\xce\x18\x16ghippo.workspaces.bind\x90\xce\x18\x01\xa0\xce\x18\x01\x82\xd3\xe4\x93\x02@*>/apis/ghippo.io/v1alpha1/workspaces/{workspace}/resources/{id}b\x06proto3',
     [
         validate_pb.desc(),
         annotations_pb.desc(),

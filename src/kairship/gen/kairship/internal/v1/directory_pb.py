@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from protobuf import DescFile
 
 
-_FollowRequestFields: TypeAlias = Literal["revision"]
+_FollowRequestFields: TypeAlias = Literal["revision", "bindings_sequence"]
 
 class FollowRequest(Message[_FollowRequestFields]):
     """
@@ -36,9 +36,15 @@ class FollowRequest(Message[_FollowRequestFields]):
             ```proto
             int64 revision = 1;
             ```
+        bindings_sequence:
+            The last sequence of bindings that was heard of; 0 for all bindings.
+
+            ```proto
+            int64 bindings_sequence = 2;
+            ```
     """
 
-    __slots__ = ("revision",)
+    __slots__ = ("revision", "bindings_sequence")
 
     if TYPE_CHECKING:
 
@@ -46,12 +52,14 @@ class FollowRequest(Message[_FollowRequestFields]):
             self,
             *,
             revision: int = 0,
+            bindings_sequence: int = 0,
         ) -> None:
             pass
 
         revision: int
+        bindings_sequence: int
 
-_FollowResponseFields: TypeAlias = Literal["reset", "complete", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys"]
+_FollowResponseFields: TypeAlias = Literal["reset", "complete", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys", "bindings", "bindings_sequence"]
 
 class FollowResponse(Message[_FollowResponseFields]):
     """
@@ -111,9 +119,22 @@ class FollowResponse(Message[_FollowResponseFields]):
             ```proto
             string keys = 8;
             ```
+        bindings:
+            Bindings that have become different, in the order of their sequences. They are delivered on another way; whoever has
+            an older state of one of them for long does not know what is true any more.
+
+            ```proto
+            repeated kairship.internal.v1.BindingState bindings = 10;
+            ```
+        bindings_sequence:
+            All bindings have been told up to this sequence.
+
+            ```proto
+            int64 bindings_sequence = 11;
+            ```
     """
 
-    __slots__ = ("reset", "complete", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys")
+    __slots__ = ("reset", "complete", "revision", "identities", "tokens", "gone_users", "gone_tokens", "ended_sessions", "keys", "bindings", "bindings_sequence")
 
     if TYPE_CHECKING:
 
@@ -129,6 +150,8 @@ class FollowResponse(Message[_FollowResponseFields]):
             gone_tokens: list[str] | None = None,
             ended_sessions: list[str] | None = None,
             keys: str = "",
+            bindings: list[BindingState] | None = None,
+            bindings_sequence: int = 0,
         ) -> None:
             pass
 
@@ -141,6 +164,46 @@ class FollowResponse(Message[_FollowResponseFields]):
         gone_tokens: list[str]
         ended_sessions: list[str]
         keys: str
+        bindings: list[BindingState]
+        bindings_sequence: int
+
+_BindingStateFields: TypeAlias = Literal["name", "sequence"]
+
+class BindingState(Message[_BindingStateFields]):
+    """
+    How far a binding has come.
+
+    ```proto
+    message kairship.internal.v1.BindingState
+    ```
+
+    Attributes:
+        name:
+            The name of the AccessBinding.
+
+            ```proto
+            string name = 1;
+            ```
+        sequence:
+            ```proto
+            int64 sequence = 2;
+            ```
+    """
+
+    __slots__ = ("name", "sequence")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            name: str = "",
+            sequence: int = 0,
+        ) -> None:
+            pass
+
+        name: str
+        sequence: int
 
 _IdentityFields: TypeAlias = Literal["id", "name", "groups"]
 
@@ -503,13 +566,14 @@ class TokenUse(Message[_TokenUseFields]):
 
 
 _DESC = file_desc(
-    b'\n$kairship/internal/v1/directory.proto\x12\x14kairship.internal.v1\x1a\x1bgoogle/protobuf/empty.proto"+\n\rFollowRequest\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision"\xce\x02\n\x0eFollowResponse\x12\x14\n\x05reset\x18\x01 \x01(\x08R\x05reset\x12\x1a\n\x08complete\x18\x02 \x01(\x08R\x08complete\x12\x1a\n\x08revision\x18\t \x01(\x03R\x08revision\x12>\n\nidentities\x18\x03 \x03(\x0b2\x1e.kairship.internal.v1.IdentityR\nidentities\x123\n\x06tokens\x18\x04 \x03(\x0b2\x1b.kairship.internal.v1.TokenR\x06tokens\x12\x1d\n\ngone_users\x18\x05 \x03(\tR\tgoneUsers\x12\x1f\n\x0bgone_tokens\x18\x06 \x03(\tR\ngoneTokens\x12%\n\x0eended_sessions\x18\x07 \x03(\tR\rendedSessions\x12\x12\n\x04keys\x18\x08 \x01(\tR\x04keys"F\n\x08Identity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n\x06groups\x18\x03 \x03(\tR\x06groups"\x99\x01\n\x05Token\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04hash\x18\x02 \x01(\x0cR\x04hash\x12\x12\n\x04user\x18\x03 \x01(\tR\x04user\x12\x1d\n\nlimited_to\x18\x04 \x03(\tR\tlimitedTo\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt\x12\x1a\n\x08instance\x18\x06 \x01(\tR\x08instance"\x98\x01\n\x19IssueInstanceTokenRequest\x12\x12\n\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n\x07seconds\x18\x04 \x01(\x03R\x07seconds\x12\x1d\n\nasked_with\x18\x05 \x01(\tR\taskedWith"f\n\x1aIssueInstanceTokenResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n\x05token\x18\x02 \x01(\tR\x05tokenB\x03\x80\x01\x01\x12\x1d\n\nexpires_at\x18\x03 \x01(\x03R\texpiresAt"(\n\x12LookUpTokenRequest\x12\x12\n\x04hash\x18\x01 \x01(\x0cR\x04hash"~\n\x13LookUpTokenResponse\x121\n\x05token\x18\x01 \x01(\x0b2\x1b.kairship.internal.v1.TokenR\x05token\x124\n\x05owner\x18\x02 \x01(\x0b2\x1e.kairship.internal.v1.IdentityR\x05owner"J\n\x14NoteTokenUsesRequest\x122\n\x04uses\x18\x01 \x03(\x0b2\x1e.kairship.internal.v1.TokenUseR\x04uses"*\n\x08TokenUse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n\x02at\x18\x02 \x01(\x03R\x02at2\x94\x03\n\tDirectory\x12U\n\x06Follow\x12#.kairship.internal.v1.FollowRequest\x1a$.kairship.internal.v1.FollowResponse0\x01\x12b\n\x0bLookUpToken\x12(.kairship.internal.v1.LookUpTokenRequest\x1a).kairship.internal.v1.LookUpTokenResponse\x12w\n\x12IssueInstanceToken\x12/.kairship.internal.v1.IssueInstanceTokenRequest\x1a0.kairship.internal.v1.IssueInstanceTokenResponse\x12S\n\rNoteTokenUses\x12*.kairship.internal.v1.NoteTokenUsesRequest\x1a\x16.google.protobuf.Emptyb\x06proto3',
+    b'\n$kairship/internal/v1/directory.proto\x12\x14kairship.internal.v1\x1a\x1bgoogle/protobuf/empty.proto"X\n\rFollowRequest\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12+\n\x11bindings_sequence\x18\x02 \x01(\x03R\x10bindingsSequence"\xbb\x03\n\x0eFollowResponse\x12\x14\n\x05reset\x18\x01 \x01(\x08R\x05reset\x12\x1a\n\x08complete\x18\x02 \x01(\x08R\x08complete\x12\x1a\n\x08revision\x18\t \x01(\x03R\x08revision\x12>\n\nidentities\x18\x03 \x03(\x0b2\x1e.kairship.internal.v1.IdentityR\nidentities\x123\n\x06tokens\x18\x04 \x03(\x0b2\x1b.kairship.internal.v1.TokenR\x06tokens\x12\x1d\n\ngone_users\x18\x05 \x03(\tR\tgoneUsers\x12\x1f\n\x0bgone_tokens\x18\x06 \x03(\tR\ngoneTokens\x12%\n\x0eended_sessions\x18\x07 \x03(\tR\rendedSessions\x12\x12\n\x04keys\x18\x08 \x01(\tR\x04keys\x12>\n\x08bindings\x18\n \x03(\x0b2".kairship.internal.v1.BindingStateR\x08bindings\x12+\n\x11bindings_sequence\x18\x0b \x01(\x03R\x10bindingsSequence">\n\x0cBindingState\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n\x08sequence\x18\x02 \x01(\x03R\x08sequence"F\n\x08Identity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n\x06groups\x18\x03 \x03(\tR\x06groups"\x99\x01\n\x05Token\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04hash\x18\x02 \x01(\x0cR\x04hash\x12\x12\n\x04user\x18\x03 \x01(\tR\x04user\x12\x1d\n\nlimited_to\x18\x04 \x03(\tR\tlimitedTo\x12\x1d\n\nexpires_at\x18\x05 \x01(\x03R\texpiresAt\x12\x1a\n\x08instance\x18\x06 \x01(\tR\x08instance"\x98\x01\n\x19IssueInstanceTokenRequest\x12\x12\n\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n\x08instance\x18\x02 \x01(\tR\x08instance\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n\x07seconds\x18\x04 \x01(\x03R\x07seconds\x12\x1d\n\nasked_with\x18\x05 \x01(\tR\taskedWith"f\n\x1aIssueInstanceTokenResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n\x05token\x18\x02 \x01(\tR\x05tokenB\x03\x80\x01\x01\x12\x1d\n\nexpires_at\x18\x03 \x01(\x03R\texpiresAt"(\n\x12LookUpTokenRequest\x12\x12\n\x04hash\x18\x01 \x01(\x0cR\x04hash"~\n\x13LookUpTokenResponse\x121\n\x05token\x18\x01 \x01(\x0b2\x1b.kairship.internal.v1.TokenR\x05token\x124\n\x05owner\x18\x02 \x01(\x0b2\x1e.kairship.internal.v1.IdentityR\x05owner"J\n\x14NoteTokenUsesRequest\x122\n\x04uses\x18\x01 \x03(\x0b2\x1e.kairship.internal.v1.TokenUseR\x04uses"*\n\x08TokenUse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n\x02at\x18\x02 \x01(\x03R\x02at2\x94\x03\n\tDirectory\x12U\n\x06Follow\x12#.kairship.internal.v1.FollowRequest\x1a$.kairship.internal.v1.FollowResponse0\x01\x12b\n\x0bLookUpToken\x12(.kairship.internal.v1.LookUpTokenRequest\x1a).kairship.internal.v1.LookUpTokenResponse\x12w\n\x12IssueInstanceToken\x12/.kairship.internal.v1.IssueInstanceTokenRequest\x1a0.kairship.internal.v1.IssueInstanceTokenResponse\x12S\n\rNoteTokenUses\x12*.kairship.internal.v1.NoteTokenUsesRequest\x1a\x16.google.protobuf.Emptyb\x06proto3',
     [
         empty_pb.desc(),
     ],
     {
         "FollowRequest": FollowRequest,
         "FollowResponse": FollowResponse,
+        "BindingState": BindingState,
         "Identity": Identity,
         "Token": Token,
         "IssueInstanceTokenRequest": IssueInstanceTokenRequest,
