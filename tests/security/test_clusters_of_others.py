@@ -39,15 +39,12 @@ async def cluster(world: Client, name: str, connection: Connection | None = None
     finally:
         await world.delete(SERVED["Membership"], name, missing_ok=True)
 
-        async def gone() -> bool:
-            try:
-                await world.get(SERVED["Membership"], name)
-            except NotFound:
-                return True
-            return False
+        async def deleted() -> bool:
+            # Refused while the membership exists, of whose end the admission policy hears by a watch: a moment later.
+            await world.delete(SERVED["Cluster"], name, missing_ok=True)
+            return True
 
-        await eventually(gone, "the end of the membership", timeout=SHOWN_WITHIN)
-        await world.delete(SERVED["Cluster"], name, missing_ok=True)
+        await eventually(deleted, "the end of the membership and of the cluster", timeout=SHOWN_WITHIN)
         await world.delete(kinds.SECRETS, f"cluster-{name}", namespace=NAMESPACE, missing_ok=True)
 
 
